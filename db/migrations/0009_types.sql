@@ -1,0 +1,185 @@
+-- migrate:up
+-- 0009  The shapes that functions take and return.  Python mirrors them by these names.
+set local role aivedio_owner;
+
+create type aivedio.provider_observation as (
+  provider             text,
+  provider_event_id    text,
+  dedup_key            text,
+  provider_task_id     text,
+  client_request_id    text,
+  attempt_id           uuid,
+  provider_sequence    bigint,
+  provider_revision    bigint,
+  provider_occurred_at timestamptz,
+  received_at          timestamptz,
+  normalized_status    text,
+  provider_word        text,
+  stage                text,
+  progress             smallint,
+  error_class          text,
+  error_code           text,
+  output_refs          jsonb,
+  source               text,
+  payload_hash         bytea,
+  trace_id             text,
+  inbox_id             bigint
+);
+comment on type aivedio.provider_observation is
+  'What one callback or poll says, normalised. normalized_status: queued, running, succeeded, failed, canceled, or null with the raw word in provider_word when the profile does not know it. progress 0 to 100. output_refs: array of {kind, url, expires_in_s}.';
+
+create type aivedio.applied as (
+  verdict      text,
+  task_id      uuid,
+  attempt_id   uuid,
+  task_version bigint,
+  event_id     bigint,
+  status       text,
+  stage        text,
+  progress     smallint
+);
+comment on type aivedio.applied is
+  'What became of an observation or a command. event_id is null when nothing changed; status, stage, progress and task_version are the task''s after the call.';
+
+create type aivedio.received_callback as (
+  ordinal               integer,
+  provider              text,
+  headers               jsonb,
+  body                  text,
+  body_hash             bytea,
+  signature_key_version text,
+  signed                boolean,
+  token_hash            bytea,
+  trace_id              text,
+  error                 text
+);
+comment on type aivedio.received_callback is
+  'One delivery as the webhook edge read it. headers: lower-case names of the profile''s allow-list; body: the raw body as text, null when it is not UTF-8; error: why the body is known to be unusable, else null.';
+
+create type aivedio.accepted_callback as (
+  ordinal  integer,
+  inbox_id bigint,
+  is_new   boolean,
+  is_dead  boolean
+);
+comment on type aivedio.accepted_callback is
+  'Answer for the delivery with the same ordinal. inbox_id is null for a repeat; is_dead: stored, but unusable.';
+
+create type aivedio.inbox_batch as (
+  claimed integer,
+  applied integer,
+  ignored integer,
+  retried integer,
+  dead    integer,
+  foreign_shards smallint[]
+);
+comment on type aivedio.inbox_batch is
+  'What one call of process_inbox did. foreign_shards: shards that have work but are not the caller''s.';
+
+create type aivedio.webhook_profile as (
+  provider  text,
+  webhook   jsonb,
+  local     boolean,
+  revision  bigint
+);
+comment on type aivedio.webhook_profile is
+  'What the webhook edge needs of a profile: its webhook section.';
+
+create type aivedio.provider_request as (
+  attempt_id  uuid,
+  lease_token bigint,
+  provider    text,
+  credential  text,
+  method      text,
+  url         text,
+  headers     jsonb,
+  body        jsonb,
+  auth        jsonb,
+  timeout_s   real,
+  max_bytes   integer,
+  local       boolean,
+  trace_id    text
+);
+comment on type aivedio.provider_request is
+  'One HTTP request that an edge is to make, complete but for the secret: auth is {kind, secret (a reference), header}. The answer goes back with attempt_id and lease_token.';
+
+create type aivedio.outbox_message as (
+  id          bigint,
+  task_id     uuid,
+  tag         text,
+  body        jsonb,
+  retry_count integer
+);
+comment on type aivedio.outbox_message is
+  'One outbox row for the bus: key and message group are task_id, tag is the task''s status.';
+
+create type aivedio.bus_message as (
+  msg_id     bigint,
+  read_count integer,
+  task_id    uuid,
+  tag        text,
+  body       jsonb
+);
+comment on type aivedio.bus_message is 'One message read from the embedded bus; invisible to others until its visibility timeout.';
+
+create type aivedio.media_task as (
+  operation_id    uuid,
+  lease_token     bigint,
+  task_id         uuid,
+  attempt_id      uuid,
+  tenant_id       uuid,
+  project_id      uuid,
+  operation_type  text,
+  tries           integer,
+  sources         jsonb,
+  previous        jsonb,
+  rescue_deadline timestamptz,
+  trace_id        text
+);
+comment on type aivedio.media_task is
+  'One claimed media operation. sources: the provider''s outputs [{kind, url}], only for backhaul; previous: the result of the operation before it.';
+
+create type aivedio.stored_event as (
+  event_id       bigint,
+  prev_event_id  bigint,
+  task_id        uuid,
+  task_version   bigint,
+  event_type     text,
+  public_payload jsonb
+);
+comment on type aivedio.stored_event is 'One event as a reader of a project''s stream gets it.';
+
+create type aivedio.event_page as (
+  complete      boolean,
+  reason        text,
+  last_event_id bigint,
+  more          boolean,
+  events        aivedio.stored_event[]
+);
+comment on type aivedio.event_page is
+  'Events after a cursor. complete: they continue the cursor without a hole; otherwise reason is pruned, ahead or unknown and the reader must take a snapshot and go on from last_event_id, the stream''s head. more: another page follows.';
+
+create type aivedio.stream_head as (
+  project_id    uuid,
+  last_event_id bigint
+);
+comment on type aivedio.stream_head is 'A project and the last id of its stream.';
+
+create type aivedio.redeemed_token as (
+  tenant_id  uuid,
+  project_id uuid,
+  user_id    uuid,
+  session_id text,
+  claims     jsonb
+);
+comment on type aivedio.redeemed_token is 'Who a one-time token stands for.';
+
+create type aivedio.signature_failure as (
+  provider text,
+  class    text,
+  failures integer
+);
+comment on type aivedio.signature_failure is
+  'Refused callbacks of the last minute, counted in memory by the webhook edge. class: missing, malformed, mismatch, too_old, too_new, no_key.';
+
+reset role;
