@@ -51,8 +51,11 @@ create table aivedio.outbox_events (
   last_error        text,
   primary key (id),
   constraint outbox_events_status check (publish_status in ('pending', 'published', 'parked'))
-) partition by range (id) ;
+) partition by range (id);
 create index outbox_events_pending on aivedio.outbox_events (shard, id) where publish_status = 'pending';
+create index outbox_events_delayed on aivedio.outbox_events (shard, aggregate_id)
+  where publish_status = 'pending' and next_retry_at is not null;
+create index outbox_events_parked on aivedio.outbox_events (aggregate_id) where publish_status = 'parked';
 comment on table aivedio.outbox_events is
   'What the relay still owes the bus. Written in the transaction of its event; marked after the broker''s acknowledgement; a row that cannot be sent is parked and alarmed.';
 

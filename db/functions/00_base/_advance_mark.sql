@@ -1,0 +1,82 @@
+/*
+ * Stage 00 · base · _advance_mark
+ *
+ * Moves a queue's low-water mark as far as is safe, and answers with it. Ids are drawn before commit,
+ * so "the last id sent" is no safe start for a scan: a smaller id may still become visible. Safe is
+ * what the sequence had handed out before some moment, once every transaction that was open at that
+ * moment is over, and never past the first row that is still unfinished.
+ *
+ * p_high is the sequence's last value, read by the caller BEFORE this call. p_unfinished is the first
+ * unfinished id above the current mark, or null. Writers own a transaction id before they draw from
+ * the sequence.
+ *
+ * Called by   read_outbox, process_inbox, bus_read
+ * Writes      aivedio.queue_marks, at most five times a second
+ * Locks       the mark's row; a busy one is left alone
+ */
+create or replace function aivedio._advance_mark(
+  p_queue      text,
+  p_shard      smallint,
+  p_high       bigint,
+  p_unfinished bigint
+)
+returns bigint
+language plpgsql
+volatile
+set search_path = ''
+as $_advance_mark$
+declare
+  v_mark     aivedio.queue_marks;
+  v_snapshot constant pg_snapshot := pg_catalog.pg_current_snapshot();
+begin
+  select mark.*
+  into v_mark
+  from aivedio.queue_marks as mark
+  where mark.queue = p_queue
+    and mark.shard = p_shard;
+
+  if not found then
+    insert into aivedio.queue_marks (queue, shard) values (p_queue, p_shard) on conflict do nothing;
+    return 0;
+  end if;
+
+  if v_mark.noted_at > pg_catalog.clock_timestamp() - interval '200 milliseconds' then
+    return v_mark.low;
+  end if;
+
+  select mark.*
+  into v_mark
+  from aivedio.queue_marks as mark
+  where mark.queue = p_queue
+    and mark.shard = p_shard
+  for no key update skip locked;
+
+  if not found then
+    return 0;
+  end if;
+
+  if v_mark.high is not null and pg_catalog.pg_snapshot_xmin(v_snapshot) >= v_mark.high_xid then
+    v_mark.low := greatest(v_mark.low, least(v_mark.high, p_unfinished - 1));
+    v_mark.high := null;
+  end if;
+
+  if v_mark.high is null then
+    -- Every transaction that had drawn an id up to p_high owned an id below this xmax.
+    v_mark.high := p_high;
+    v_mark.high_xid := pg_catalog.pg_snapshot_xmax(v_snapshot);
+  end if;
+
+  update aivedio.queue_marks as mark
+  set low      = v_mark.low,
+      high     = v_mark.high,
+      high_xid = v_mark.high_xid,
+      noted_at = pg_catalog.clock_timestamp()
+  where mark.queue = p_queue
+    and mark.shard = p_shard;
+
+  return v_mark.low;
+end;
+$_advance_mark$;
+
+comment on function aivedio._advance_mark is
+  'Stage 00: advance a queue''s safe low-water mark and answer it: no unfinished row, committed or not, has an id at or below.';

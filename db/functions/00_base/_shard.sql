@@ -1,0 +1,23 @@
+/*
+ * Stage 00 · base · _shard
+ *
+ * Maps a task (outbox) or a project (inbox) to one of eight shards. Workers own shards, so
+ * that no two of them touch the same rows.
+ *
+ * Called by   _emit, process_inbox, _ring_outbox
+ * Writes      nothing
+ * Locks       nothing
+ */
+create or replace function aivedio._shard(p_id uuid)
+returns smallint
+language sql
+immutable
+strict
+parallel safe
+set search_path = ''
+as $_shard$
+  select (pg_catalog.uuid_hash(p_id) & 7)::smallint;
+$_shard$;
+
+comment on function aivedio._shard is
+  'Stage 00: the shard, 0 to 7, that a task (outbox) or a project (inbox) belongs to.';
