@@ -17,11 +17,11 @@ as $_uuid7$
   select pg_catalog.encode(
     pg_catalog.set_byte(
       pg_catalog.overlay(
-        pg_catalog.uuid_send(pg_catalog.gen_random_uuid())
-        placing pg_catalog.substr(
+        pg_catalog.uuid_send(pg_catalog.gen_random_uuid()),
+        pg_catalog.substr(
           pg_catalog.int8send((extract(epoch from pg_catalog.clock_timestamp()) * 1000)::bigint), 3
-        )
-        from 1 for 6
+        ),
+        1, 6
       ),
       -- A random UUID is version 4 with the same variant bits: only the version nibble differs.
       6,

@@ -1,0 +1,48 @@
+"""The harness keeps its promises: fresh databases, both versions, nothing left running."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.py.conftest import Connect, ConnectAsync
+from tests.py.support.waiting import wait_until_blocked
+
+
+@pytest.mark.both_versions
+def test_a_database_is_on_the_version_asked_for(connect: Connect, pg_version: int) -> None:
+    row = connect().execute("select current_setting('server_version_num')::int / 10000").fetchone()
+    assert row == (pg_version,)
+
+
+async def test_a_session_acts_as_the_role_asked_for(connect_async: ConnectAsync) -> None:
+    session = await connect_async(role="aivedio_webhook")
+    cursor = await session.execute("select current_user, session_user")
+    assert await cursor.fetchone() == ("aivedio_webhook", "postgres")
+
+
+def test_each_test_has_a_database_of_its_own_first(connect: Connect) -> None:
+    connect(autocommit=True).execute("create table public.mark ()")
+
+
+def test_each_test_has_a_database_of_its_own_second(connect: Connect) -> None:
+    connect(autocommit=True).execute("create table public.mark ()")
+
+
+def test_a_blocked_backend_is_seen(connect: Connect, database: str) -> None:
+    from threading import Thread
+
+    first, second = connect(), connect()
+    first.execute("select pg_advisory_xact_lock(1)")
+    waiter = Thread(target=second.execute, args=("select pg_advisory_xact_lock(1)",))
+    waiter.start()
+    wait_until_blocked(database, second.info.backend_pid)
+    first.commit()
+    waiter.join(10.0)
+    assert not waiter.is_alive()
+
+
+async def test_a_private_valkey_answers(valkey: str) -> None:
+    from redis.asyncio import Redis
+
+    async with Redis.from_url(valkey) as client:
+        assert await client.ping()
