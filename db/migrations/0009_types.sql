@@ -41,6 +41,15 @@ create type aivedio.applied as (
 comment on type aivedio.applied is
   'What became of an observation or a command. event_id is null when nothing changed; status, stage, progress and task_version are the task''s after the call.';
 
+create type aivedio.judgement as (
+  verdict       text,
+  new_status    text,
+  progress_only boolean,
+  discarded     boolean
+);
+comment on type aivedio.judgement is
+  'What _judge decided: the verdict, and when it is applied the task''s new status. discarded: a success that the project''s cancel policy throws away.';
+
 create type aivedio.received_callback as (
   ordinal               integer,
   provider              text,
