@@ -115,6 +115,8 @@ create table aivedio.task_attempts (
   submit_state        text        not null default 'due',
   submit_token        bigint      not null default 0,
   submit_lease_until  timestamptz,
+  submit_tries        integer     not null default 0,
+  submit_due_at       timestamptz,
   submitted_at        timestamptz,
   cancel_state        text,
   cancel_due_at       timestamptz,
@@ -123,6 +125,7 @@ create table aivedio.task_attempts (
   cancel_lease_until  timestamptz,
   error_class         text,
   error_code          text,
+  error_detail        text,
   terminal_at         timestamptz,
   terminal_seen_by    text[]      not null default '{}',
   start_reason        text,
@@ -151,7 +154,7 @@ create index task_attempts_submit_due on aivedio.task_attempts (created_at) wher
 create index task_attempts_submit_sent on aivedio.task_attempts (submit_lease_until) where submit_state = 'sent';
 create index task_attempts_cancel_due on aivedio.task_attempts (cancel_due_at) where cancel_state in ('due', 'sent');
 comment on table aivedio.task_attempts is
-  'One submission of a task to one provider. known_status is the last status the provider itself reported, kept while status is unknown. Tokens are fencing tokens: a late worker''s answer is refused.';
+  'One submission of a task to one provider. known_status is the last status the provider itself reported, kept while status is unknown. Tokens are fencing tokens: a late worker''s answer is refused. error_detail is the provider''s own text: private, never in an event.';
 
 create table aivedio.attempt_outputs (
   attempt_id uuid        not null references aivedio.task_attempts (id),

@@ -23,10 +23,11 @@ create type aivedio.provider_observation as (
   source               text,
   payload_hash         bytea,
   trace_id             text,
-  inbox_id             bigint
+  inbox_id             bigint,
+  error_detail         text
 );
 comment on type aivedio.provider_observation is
-  'What one callback or poll says, normalised. normalized_status: queued, running, succeeded, failed, canceled, or null with the raw word in provider_word when the profile does not know it. progress 0 to 100. output_refs: array of {kind, url, expires_in_s}.';
+  'What one callback or poll says, normalised. normalized_status: queued, running, succeeded, failed, canceled, or null with the raw word in provider_word when the profile does not know it. progress 0 to 100. output_refs: array of {kind, url, expires_in_s}. error_detail: the provider''s own text, private.';
 
 create type aivedio.applied as (
   verdict      text,
