@@ -1,0 +1,151 @@
+"""
+What an installation may set, from environment variables that start with AIVEDIO_.
+
+Only values and their shapes live here. Which of them a process needs is decided where the
+process is started (`edge.cli.processes`), through `required`.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network, IPv6Network
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    IPvAnyNetwork,
+    SecretStr,
+    ValidationError,
+)
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+PREFIX = "AIVEDIO_"
+
+
+class BadSettings(Exception):
+    """The environment does not describe a runnable installation; the text says what to set."""
+
+
+def _web_url(value: str) -> str:
+    url = urlsplit(value)
+    if url.scheme not in ("http", "https") or not url.hostname:
+        raise ValueError("must be like https://aivedio.example.com")
+    if url.query or url.fragment:
+        raise ValueError("must have no ?query and no #fragment")
+    return value.rstrip("/")
+
+
+def _database_url(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().startswith(("postgresql://", "postgres://")):
+        raise ValueError("must be like postgresql://user:password@host:5432/dbname")
+    return value
+
+
+def _redis_url(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value().startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("must be like redis://:password@host:6379/0")
+    return value
+
+
+def _listen(value: str) -> str:
+    host, separator, port = value.rpartition(":")
+    if not separator or not host or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("must be host:port, like 127.0.0.1:8080 or [::]:8080")
+    return value
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, str):
+        return [part for part in value.replace(",", " ").split() if part]
+    return value
+
+
+class Settings(BaseSettings):
+    """One field for each AIVEDIO_ variable; every one has a default or is asked for when needed."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", env_ignore_empty=True)
+
+    database_url: Annotated[SecretStr, AfterValidator(_database_url)] | None = Field(
+        default=None, description="PostgreSQL 15 or newer, direct (no transaction pooler)"
+    )
+    redis_url: Annotated[SecretStr, AfterValidator(_redis_url)] | None = Field(
+        default=None, description="Redis or Valkey, used for Pub/Sub only"
+    )
+    rocketmq_endpoints: str | None = Field(
+        default=None, description="RocketMQ 5 proxy, host:port; without it the bus is pgmq"
+    )
+    public_url: Annotated[str, AfterValidator(_web_url)] | None = Field(
+        default=None, description="the gateway as browsers see it"
+    )
+    callback_url: Annotated[str, AfterValidator(_web_url)] | None = Field(
+        default=None, description="the webhook edge as providers see it"
+    )
+    webhook_listen: Annotated[str, AfterValidator(_listen)] = Field(
+        default="127.0.0.1:8081", description="where the webhook edge listens"
+    )
+    gateway_listen: Annotated[str, AfterValidator(_listen)] = Field(
+        default="127.0.0.1:8080", description="where the gateway listens"
+    )
+    admin_port: int = Field(
+        default=0, ge=0, le=65535, description="loopback port of /live, /ready, /metrics; 0 is none"
+    )
+    jwt_secret: SecretStr | None = Field(
+        default=None,
+        min_length=32,
+        description="key of HS256 session tokens, 32 characters or more",
+    )
+    trusted_proxies: Annotated[list[IPvAnyNetwork], NoDecode, BeforeValidator(_listed)] = Field(
+        default_factory=list, description="networks whose X-Forwarded-* headers are believed"
+    )
+    local: bool = Field(
+        default=False, description="this is one private machine: plain http is allowed"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="lowest level that is logged"
+    )
+    drain_seconds: float = Field(
+        default=5.0, ge=0, le=300, description="how long a stopping gateway still takes in clients"
+    )
+
+    @property
+    def proxies(self) -> list[IPv4Network | IPv6Network]:
+        """The trusted networks as the standard library's type."""
+        return list(self.trusted_proxies)
+
+
+def load() -> Settings:
+    """
+    Read the settings from the environment.
+
+    Raises BadSettings with one line for each wrong variable, never with its value: values may be
+    secrets.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        lines = [_complaint(detail["loc"], detail["msg"]) for detail in error.errors()]
+        raise BadSettings("Some settings cannot be used:\n\n" + "\n".join(lines)) from None
+
+
+def required(settings: Settings, *fields: str) -> None:
+    """Raise BadSettings, naming every variable among `fields` that is not set."""
+    missing = [field for field in fields if getattr(settings, field) is None]
+    if missing:
+        lines = [_explain(field) for field in missing]
+        raise BadSettings(
+            "This command needs:\n\n"
+            + "\n".join(lines)
+            + "\n\nSet it in the environment, or run `aivedio up`, which brings its own servers."
+        )
+
+
+def _complaint(location: tuple[int | str, ...], message: str) -> str:
+    field = str(location[0])
+    return f"{_explain(field)}\n      now: {message.removeprefix('Value error, ')}"
+
+
+def _explain(field: str) -> str:
+    info = Settings.model_fields.get(field)
+    return f"  {PREFIX}{field.upper()}  {info.description if info else ''}"
