@@ -99,9 +99,7 @@ def connect(database: str) -> Iterator[Connect]:
 
         def session(role: str | None = None, **arguments: Any) -> Connection:
             options = f"-c role={role}" if role else ""
-            connection = psycopg.connect(
-                database, options=options, connect_timeout=10, **arguments
-            )
+            connection = psycopg.connect(database, options=options, connect_timeout=10, **arguments)
             open_sessions.callback(connection.close)
             return connection
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
 import pytest
+from redis.asyncio import Redis
 
 from tests.py.conftest import Connect, ConnectAsync
-from tests.py.support.waiting import wait_until_blocked
+from tests.py.support.waiting import eventually, wait_until_blocked
 
 
 @pytest.mark.both_versions
@@ -29,8 +37,6 @@ def test_each_test_has_a_database_of_its_own_second(connect: Connect) -> None:
 
 
 def test_a_blocked_backend_is_seen(connect: Connect, database: str) -> None:
-    from threading import Thread
-
     first, second = connect(), connect()
     first.execute("select pg_advisory_xact_lock(1)")
     waiter = Thread(target=second.execute, args=("select pg_advisory_xact_lock(1)",))
@@ -42,7 +48,20 @@ def test_a_blocked_backend_is_seen(connect: Connect, database: str) -> None:
 
 
 async def test_a_private_valkey_answers(valkey: str) -> None:
-    from redis.asyncio import Redis
-
     async with Redis.from_url(valkey) as client:
         assert await client.ping()
+
+
+def test_a_killed_runner_leaves_no_server() -> None:
+    program = (
+        "import time; from tests.py.support.clusters import Run; run = Run.begin();"
+        "cluster = run.start_cluster('mine'); print(run.folder, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as runner:
+        assert runner.stdout is not None
+        folder = Path(runner.stdout.readline().decode().strip())
+        server = int((folder / "mine" / "pid").read_text())
+        os.kill(server, 0)
+        runner.send_signal(signal.SIGKILL)
+    eventually(lambda: not folder.exists(), what="the run's folder is gone")
+    assert not Path(f"/proc/{server}").exists()

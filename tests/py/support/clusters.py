@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
@@ -286,7 +287,7 @@ def _server_user() -> str:
     return "nobody" if os.getuid() == 0 else ""
 
 
-def _as_server_user() -> dict[str, object]:
+def _as_server_user() -> dict[str, Any]:
     if not _server_user():
         return {"cwd": "/"}
     entry = pwd.getpwnam(_server_user())

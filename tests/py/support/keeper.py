@@ -4,8 +4,9 @@ Keeps one server alive exactly as long as the test run.
     python keeper.py ALIVE FOLDER SIGNAL USER -- COMMAND…
 
 The runner holds an exclusive lock on the file ALIVE. The kernel drops that lock when the runner
-ends, however it ends; then the server is sent SIGNAL, and FOLDER is removed. Should the keeper
-itself be killed, the kernel sends the server SIGNAL (PR_SET_PDEATHSIG).
+ends, however it ends; then the server is sent SIGNAL, FOLDER is removed, and by the last keeper
+the run's folder too. Should the keeper itself be killed, the kernel sends the server SIGNAL
+(PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
-GRACE = 10.0
 
 
 def become(user: str, ending: int) -> Callable[[], None]:
@@ -54,12 +54,17 @@ def main(alive: str, folder: str, ending: int, user: str, command: list[str]) ->
         )
     (Path(folder) / "pid").write_text(str(server.pid))
 
+    runner_ended = threading.Event()
+
     def stop_with_the_runner() -> None:
-        with Path(alive).open("rb") as held:
-            fcntl.flock(held, fcntl.LOCK_SH)
+        try:
+            with Path(alive).open("rb") as held:
+                fcntl.flock(held, fcntl.LOCK_SH)
+        except FileNotFoundError:
+            pass  # the runner ended before we looked
+        runner_ended.set()
         server.send_signal(ending)
 
-    # ALIVE may be gone already when the runner has ended: then there is nothing to wait for.
     signal.signal(signal.SIGTERM, lambda *_: server.send_signal(ending))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=stop_with_the_runner, daemon=True).start()
@@ -67,6 +72,9 @@ def main(alive: str, folder: str, ending: int, user: str, command: list[str]) ->
     if code:
         shutil.copy(Path(folder) / "log", f"{folder}.log")  # why it would not start
     shutil.rmtree(folder, ignore_errors=True)
+    run = Path(alive).parent
+    if runner_ended.is_set() and not any(run.glob("*/pid")):
+        shutil.rmtree(run, ignore_errors=True)
     return code
 
 

@@ -51,7 +51,7 @@ async def eventually_async(
         last: object
         try:
             given = check()
-            answer: Answer = await given if inspect.isawaitable(given) else given  # type: ignore[assignment]
+            answer: Answer = await given if inspect.isawaitable(given) else given
         except AssertionError as error:
             last = error
         else:
@@ -76,9 +76,11 @@ def wait_until_idle(conninfo: str, pid: int, timeout: float = 10.0) -> None:
     """Return once the backend `pid` has answered and waits for its client, or is gone."""
     with psycopg.connect(conninfo, autocommit=True) as watcher:
         eventually(
-            lambda: not watcher.execute(
-                "select 1 from pg_stat_activity where pid = %s and state = 'active'", [pid]
-            ).fetchone(),
+            lambda: (
+                not watcher.execute(
+                    "select 1 from pg_stat_activity where pid = %s and state = 'active'", [pid]
+                ).fetchone()
+            ),
             timeout,
             f"backend {pid} is idle",
         )
