@@ -6,9 +6,10 @@
  * what the sequence had handed out before some moment, once every transaction that was open at that
  * moment is over, and never past the first row that is still unfinished.
  *
- * p_high is the sequence's last value, read by the caller BEFORE this call. p_unfinished is the first
- * unfinished id above the current mark, or null. Writers own a transaction id before they draw from
- * the sequence.
+ * The caller reads in this order: p_high, the sequence's last value (0 when it has drawn nothing yet);
+ * p_snapshot; p_unfinished, the first unfinished id above the current mark, or null. A row that commits
+ * after p_unfinished was read then has a writer that p_snapshot still calls open, so it is not passed.
+ * Writers own a transaction id before they draw from the sequence.
  *
  * Called by   read_outbox, process_inbox, bus_read
  * Writes      aivedio.queue_marks, at most five times a second
@@ -18,7 +19,8 @@ create or replace function aivedio._advance_mark(
   p_queue      text,
   p_shard      smallint,
   p_high       bigint,
-  p_unfinished bigint
+  p_unfinished bigint,
+  p_snapshot   pg_snapshot
 )
 returns bigint
 language plpgsql
@@ -26,8 +28,7 @@ volatile
 set search_path = ''
 as $_advance_mark$
 declare
-  v_mark     aivedio.queue_marks;
-  v_snapshot constant pg_snapshot := pg_catalog.pg_current_snapshot();
+  v_mark aivedio.queue_marks;
 begin
   select mark.*
   into v_mark
@@ -55,7 +56,7 @@ begin
     return 0;
   end if;
 
-  if v_mark.high is not null and pg_catalog.pg_snapshot_xmin(v_snapshot) >= v_mark.high_xid then
+  if v_mark.high is not null and pg_catalog.pg_snapshot_xmin(p_snapshot) >= v_mark.high_xid then
     v_mark.low := greatest(v_mark.low, least(v_mark.high, p_unfinished - 1));
     v_mark.high := null;
   end if;
@@ -63,7 +64,7 @@ begin
   if v_mark.high is null then
     -- Every transaction that had drawn an id up to p_high owned an id below this xmax.
     v_mark.high := p_high;
-    v_mark.high_xid := pg_catalog.pg_snapshot_xmax(v_snapshot);
+    v_mark.high_xid := pg_catalog.pg_snapshot_xmax(p_snapshot);
   end if;
 
   update aivedio.queue_marks as mark

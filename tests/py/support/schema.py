@@ -32,3 +32,4 @@ def apply(conninfo: str, url: str) -> None:
                     except psycopg.Error as error:
                         error.add_note(str(path))
                         raise
+        connection.execute("select aivedio.ensure_bus()")
