@@ -128,11 +128,13 @@ create table aivedio.task_attempts (
   error_detail        text,
   terminal_at         timestamptz,
   terminal_seen_by    text[]      not null default '{}',
+  start_key           text,
   start_reason        text,
   started_by          text,
   trace_id            text,
   constraint uq_task_attempt_no unique (task_id, attempt_no),
   constraint uq_client_request unique (provider, client_request_id),
+  constraint task_attempts_start_key unique (task_id, start_key),
   constraint task_attempts_status check (status in (
     'created', 'submitting', 'submit_unknown', 'submitted', 'queued', 'running', 'unknown', 'succeeded', 'failed', 'canceled'
   )),
