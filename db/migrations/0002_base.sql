@@ -118,3 +118,6 @@ create index operator_actions_subject on aivedio.operator_actions (subject, at);
 comment on table aivedio.operator_actions is 'Who changed what by hand, when and why. Append only.';
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

@@ -59,3 +59,6 @@ comment on table aivedio.poll_quotas is
   'Token buckets of polls at four levels; rate in polls per second. refusals counts answers 429 in a row: the bucket waits until blocked_until, its rate halves and grows back to full_rate.';
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

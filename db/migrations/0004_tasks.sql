@@ -247,3 +247,6 @@ insert into aivedio.task_transitions (task_status, observed, verdict, new_status
   ('canceled',                'canceled',  'terminal',     null);
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

@@ -127,3 +127,6 @@ end;
 $partitions$;
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

@@ -36,3 +36,6 @@ comment on table aivedio.provider_callback_inbox is
   'Verified callbacks. A repeat never makes a second row. The row with its key outlives the provider''s retry span; its payload is emptied earlier. The row''s lock is its lease: claim and effect are one transaction.';
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

@@ -71,3 +71,6 @@ insert into aivedio.consumer_groups (name, tags) values
   ('billing',    array['submitted', 'queued', 'running', 'provider_succeeded', 'ready', 'failed', 'canceled']);
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

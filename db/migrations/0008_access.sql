@@ -42,3 +42,6 @@ comment on table aivedio.access_revocations is
   'Sessions, users, projects and tenants whose access ended: credentials issued before revoked_at are refused, and open streams close. A row may be purged after until.';
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

@@ -193,3 +193,6 @@ comment on type aivedio.signature_failure is
   'Refused callbacks of the last minute, counted in memory by the webhook edge. class: missing, malformed, mismatch, too_old, too_new, no_key.';
 
 reset role;
+
+-- migrate:down
+-- Forward only: a later migration corrects an earlier one.

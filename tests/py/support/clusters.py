@@ -135,7 +135,7 @@ class Run:
                 cluster = self.start_cluster(f"pg{version}", version)
                 with psycopg.connect(cluster.conninfo(), autocommit=True) as connection:
                     connection.execute(f"create database {TEMPLATE}")
-                schema.apply(cluster.conninfo(TEMPLATE), cluster.url(TEMPLATE))
+                schema.apply(cluster.conninfo(TEMPLATE))
             except Exception as error:
                 notes = " ".join(getattr(error, "__notes__", []))
                 failed.write_text(f"PostgreSQL {version} has no template: {notes} {error}")
