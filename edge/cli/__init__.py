@@ -1,0 +1,1 @@
+"""The command line: settings, migrations, the embedded servers, everything in one go."""
