@@ -19,8 +19,8 @@ create or replace function aivedio._advance_mark(
   p_queue      text,
   p_shard      smallint,
   p_high       bigint,
-  p_unfinished bigint,
-  p_snapshot   pg_snapshot
+  p_snapshot   pg_snapshot,
+  p_unfinished bigint
 )
 returns bigint
 language plpgsql

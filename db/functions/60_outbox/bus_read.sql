@@ -11,7 +11,7 @@
  * Called by   relay/pgmq.py, as aivedio_consumer
  * Writes      pgmq's queue and archive tables, aivedio.queue_marks, aivedio.alarms
  * Locks       the messages handed out, with skip locked, in id order
- * Raises      VC602  there is no such consumer group
+ * Raises      VC612  there is no such consumer group
  *             42P01  the group has no queue; call ensure_bus
  */
 create or replace function aivedio.bus_read(
@@ -44,7 +44,7 @@ begin
 
   if not found then
     raise exception 'there is no such consumer group'
-      using errcode = 'VC602',
+      using errcode = 'VC612',
             detail  = pg_catalog.format('group %s', p_group),
             hint    = 'Groups are the rows of aivedio.consumer_groups; ensure_bus makes their queues.';
   end if;
@@ -101,7 +101,7 @@ begin
   execute pg_catalog.format('select pg_catalog.min(msg_id) from pgmq.%I where msg_id > $1', v_queue)
   into v_unfinished
   using v_low;
-  perform aivedio._advance_mark(v_mark, 0::smallint, v_high, v_unfinished, v_snapshot);
+  perform aivedio._advance_mark(v_mark, 0::smallint, v_high, v_snapshot, v_unfinished);
 
   if v_dead <> '{}' then
     perform aivedio._bury(p_group, v_dead, pg_catalog.format('read %s times and never acknowledged', v_max_tries));

@@ -8,7 +8,7 @@
  * Called by   aivedio migrate, at its end; operators after adding a group
  * Writes      pgmq's tables
  * Locks       one advisory lock of pgmq for each queue that is made, until commit
- * Raises      VC601  pgmq is not installed
+ * Raises      VC611  pgmq is not installed
  */
 create or replace function aivedio.ensure_bus()
 returns setof text
@@ -22,7 +22,7 @@ declare
 begin
   if pg_catalog.to_regclass('pgmq.meta') is null then
     raise exception 'pgmq is not installed in this database'
-      using errcode = 'VC601',
+      using errcode = 'VC611',
             hint    = 'Run aivedio migrate; it installs pgmq where a bus of its own is wanted.';
   end if;
 

@@ -33,7 +33,10 @@ declare
 begin
   perform aivedio._require_shard(p_shard);
 
-  select ids.last_value into v_high from aivedio.outbox_ids as ids;
+  -- A sequence that has drawn nothing yet shows the value that it will draw first.
+  select case when ids.is_called then ids.last_value else ids.last_value - 1 end
+  into v_high
+  from aivedio.outbox_ids as ids;
   v_snapshot := pg_catalog.pg_current_snapshot();
 
   select mark.low
