@@ -7,6 +7,7 @@
     4  dbmate applies the missing migrations, one transaction each
     5  pgmq, once, in one transaction
     6  every function, then every provider, in one transaction as aivedio_owner
+    7  the queues of consumer groups that have none yet
 
 Each step finds what an earlier run that was killed left and goes on from there; two runs at once
 do everything once. It needs no superuser: a role with CREATEROLE and CREATE on the database.
@@ -108,6 +109,8 @@ def migrate(
             raise CannotMigrate(str(error)) from error
         count = _apply_functions(session, tree)
         say(f"Applied {count} function and provider files")
+        for group in _ensure_bus(session):
+            say(f"Made the queue of consumer group {group}")
 
 
 def _check_server(session: Connection) -> None:
@@ -214,6 +217,15 @@ def _apply_functions(session: Connection, tree: Tree) -> int:
         for path in tree.providers:
             _apply_file(session, tree, path)
     return len(files)
+
+
+def _ensure_bus(session: Connection) -> list[str]:
+    if session.execute("select to_regproc('aivedio.ensure_bus') is null").fetchone() == (True,):
+        return []
+    with session.transaction():
+        session.execute("set local role aivedio_owner")
+        made = session.execute("select aivedio.ensure_bus()").fetchall()
+    return [str(group) for (group,) in made]
 
 
 def _apply_file(session: Connection, tree: Tree, path: Path) -> None:
