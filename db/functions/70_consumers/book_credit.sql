@@ -1,0 +1,90 @@
+/*
+ * Stage 70 · consumers · book_credit
+ *
+ * What the billing consumer does with a message: reserves at submission, settles at ready, refunds at failed or
+ * canceled. Each attempt has each entry once, never both settle and refund; a missing reserve is written in the
+ * same call, because an early callback skips "submitted". The ledger may be asked any number of times, in any order.
+ *
+ * The price is the profile's "credits" (per model under "model_credits"), 1 where it says nothing.
+ *
+ * Called by   relay/consume.py, group billing
+ * Writes      aivedio.credit_ledger; aivedio.reconciliation_cases when a refunded attempt turns out well
+ * Locks       the attempt, so that settle and refund of one attempt exclude each other
+ * Raises      VC701  the message names no task or attempt
+ */
+create or replace function aivedio.book_credit(p_message jsonb)
+returns text
+language plpgsql
+volatile
+security definer  -- the consumer books credits without writing the table
+set search_path = ''
+as $book_credit$
+declare
+  v_attempt_id constant uuid := (p_message ->> 'attempt_id')::uuid;
+  v_attempt    aivedio.task_attempts;
+  v_entry      constant text := case
+    when p_message ->> 'status' = 'ready' then 'settle'
+    when p_message ->> 'status' in ('failed', 'canceled') then 'refund'
+    else 'reserve'
+  end;
+  v_amount     bigint;
+begin
+  if v_attempt_id is null then
+    raise exception 'message names no task or attempt'
+      using errcode = 'VC701',
+            detail  = pg_catalog.format('event %s', p_message ->> 'event_id');
+  end if;
+
+  select attempt.*
+  into v_attempt
+  from aivedio.task_attempts as attempt
+  where attempt.id = v_attempt_id
+  for no key update;
+
+  if not found then
+    return 'ignored';
+  end if;
+
+  select coalesce(
+    (provider.effective #>> array['model_credits', v_attempt.model])::bigint,
+    (provider.effective ->> 'credits')::bigint,
+    1
+  )
+  into v_amount
+  from aivedio.providers as provider
+  where provider.name = v_attempt.provider;
+
+  if v_entry <> 'reserve' and exists (
+    select 1
+    from aivedio.credit_ledger as entry
+    where entry.attempt_id = v_attempt.id
+      and entry.ledger_type = case v_entry when 'settle' then 'refund' else 'settle' end
+  ) then
+    if v_entry = 'settle' then
+      perform aivedio._open_case(
+        'billing', v_attempt.id::text, v_attempt, null,
+        pg_catalog.jsonb_build_object('refused', 'settle after refund', 'event_id', p_message -> 'event_id')
+      );
+    end if;
+    return 'refused';
+  end if;
+
+  insert into aivedio.credit_ledger (
+    tenant_id, project_id, task_id, attempt_id, ledger_type, amount, event_id, created_at
+  )
+  select
+    v_attempt.tenant_id, v_attempt.project_id, v_attempt.task_id, v_attempt.id, entry.ledger_type, coalesce(v_amount, 1),
+    (p_message ->> 'event_id')::bigint, aivedio._clock()
+  from pg_catalog.unnest(
+    case v_entry when 'reserve' then array['reserve'] else array['reserve', v_entry] end
+  ) as entry (ledger_type)
+  on conflict on constraint credit_ledger_once do nothing;
+
+  return case when found then v_entry else 'duplicate' end;
+end;
+$book_credit$;
+
+comment on function aivedio.book_credit is
+  'Stage 70: reserve, settle or refund an attempt''s credits for a message; answers the entry, duplicate, refused or ignored.';
+
+grant execute on function aivedio.book_credit to aivedio_consumer;

@@ -1,0 +1,52 @@
+/*
+ * Stage 70 · consumers · open_media
+ *
+ * What the media consumer does with "provider succeeded": opens the backhaul of that attempt's output.
+ * The bus may deliver the message any number of times; the operation exists once.
+ *
+ * Called by   relay/consume.py, group media
+ * Writes      aivedio.media_operations
+ * Locks       nothing but the new row
+ * Raises      VC701  the message names no task or attempt
+ */
+create or replace function aivedio.open_media(p_message jsonb)
+returns text
+language plpgsql
+volatile
+security definer  -- the consumer opens operations without writing the table
+set search_path = ''
+as $open_media$
+declare
+  v_now     constant timestamptz := aivedio._clock();
+  v_task    constant uuid := (p_message ->> 'aggregate_id')::uuid;
+  v_attempt constant uuid := (p_message ->> 'attempt_id')::uuid;
+begin
+  if v_task is null or v_attempt is null then
+    raise exception 'message names no task or attempt'
+      using errcode = 'VC701',
+            detail  = pg_catalog.format('event %s', p_message ->> 'event_id');
+  end if;
+
+  -- Rows decide, not the message: by now the task may have been canceled or tried again.
+  insert into aivedio.media_operations (
+    id, task_id, attempt_id, tenant_id, project_id, operation_type, next_try_at, rescue_deadline, trace_id,
+    created_at, updated_at
+  )
+  select
+    aivedio._uuid7(), task.id, v_attempt, task.tenant_id, task.project_id, 'backhaul', v_now,
+    (select min(output.expires_at) from aivedio.attempt_outputs as output where output.attempt_id = v_attempt),
+    task.trace_id, v_now, v_now
+  from aivedio.generation_tasks as task
+  where task.id = v_task
+    and task.current_attempt_id = v_attempt
+    and task.status = 'provider_succeeded'
+  on conflict on constraint media_operations_once do nothing;
+
+  return case when found then 'opened' else 'ignored' end;
+end;
+$open_media$;
+
+comment on function aivedio.open_media is
+  'Stage 70: open the backhaul operation for a task whose provider succeeded; opened, or ignored when it exists or is no longer wanted.';
+
+grant execute on function aivedio.open_media to aivedio_consumer;

@@ -1,0 +1,45 @@
+/*
+ * Stage 80 · replay · add_member
+ *
+ * Makes a user a member of a project, or changes the role.
+ *
+ * Called by   operators; applications
+ * Writes      aivedio.project_members
+ * Locks       the member's row
+ * Raises      VC404  the project belongs to another tenant
+ */
+create or replace function aivedio.add_member(
+  p_tenant  uuid,
+  p_project uuid,
+  p_user    uuid,
+  p_role    text default 'member'
+)
+returns void
+language plpgsql
+volatile
+security definer  -- applications add members without writing the table
+set search_path = ''
+as $add_member$
+begin
+  perform 1
+  from aivedio.project_streams as stream
+  where stream.project_id = p_project
+    and stream.tenant_id <> p_tenant;
+
+  if found then
+    raise exception 'there is no such project'
+      using errcode = 'VC404',
+            detail  = pg_catalog.format('project %s', p_project);
+  end if;
+
+  insert into aivedio.project_members as member (project_id, user_id, tenant_id, role, added_at)
+  values (p_project, p_user, p_tenant, p_role, aivedio._clock())
+  on conflict (project_id, user_id) do update
+  set role = excluded.role;
+end;
+$add_member$;
+
+comment on function aivedio.add_member is
+  'Stage 80: give a user a role in a project: viewer, member or operator.';
+
+grant execute on function aivedio.add_member to aivedio_app, aivedio_operator;

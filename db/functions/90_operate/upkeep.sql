@@ -1,0 +1,47 @@
+/*
+ * Stage 90 · operate · upkeep
+ *
+ * One round of everything that must happen now and then, exactly one at a time however many call it. p_step names the
+ * part, so that each runs in a transaction of its own: the process, or pg_cron, calls them in turn. Steps:
+ * task_events, outbox_events, observations (partitions ahead), purge, alarms (what waits too long).
+ *
+ * Called by   edge/operate/upkeep.py; pg_cron
+ * Writes      what the steps write
+ * Locks       an advisory lock until commit; a second caller does nothing
+ * Raises      VC902  there is no such step
+ */
+create or replace function aivedio.upkeep(p_step text)
+returns jsonb
+language plpgsql
+volatile
+security definer  -- operators run upkeep without the privileges of its parts
+set search_path = ''
+as $upkeep$
+begin
+  if p_step not in ('task_events', 'outbox_events', 'observations', 'purge', 'alarms') then
+    raise exception 'there is no such step of upkeep'
+      using errcode = 'VC902',
+            detail  = pg_catalog.format('step %s', p_step),
+            hint    = 'Use task_events, outbox_events, observations, purge or alarms.';
+  end if;
+
+  if not pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('aivedio_upkeep'), 0) then
+    return pg_catalog.jsonb_build_object('step', p_step, 'ran', false);
+  end if;
+
+  return pg_catalog.jsonb_build_object(
+    'step', p_step,
+    'ran', true,
+    'result', case p_step
+      when 'purge' then aivedio.purge()
+      when 'alarms' then aivedio._watch_queues()
+      else aivedio.create_partition(p_step)
+    end
+  );
+end;
+$upkeep$;
+
+comment on function aivedio.upkeep is
+  'Stage 90: run one step of upkeep, unless another session does: {step, ran, result}.';
+
+grant execute on function aivedio.upkeep to aivedio_operator;
