@@ -1,0 +1,30 @@
+/*
+ * Stage 30 · observation · _read_id
+ *
+ * Reads an identifier. A string or a number of a sane length is one; everything else is none, so that
+ * a provider's odd body becomes an orphan and never an oversized key.
+ *
+ * Called by   accept_callbacks, _normalise, settle_submit
+ * Writes      nothing
+ * Locks       nothing
+ */
+create or replace function aivedio._read_id(
+  p_payload jsonb,
+  p_path    text
+)
+returns text
+language sql
+immutable
+parallel safe
+set search_path = ''
+as $_read_id$
+  select case
+    when pg_catalog.jsonb_typeof(found.value) in ('string', 'number')
+      and pg_catalog.length(found.value #>> '{}') between 1 and 255
+    then found.value #>> '{}'
+  end
+  from (select pg_catalog.jsonb_path_query_first(p_payload, p_path::jsonpath, '{}', true) as value) as found;
+$_read_id$;
+
+comment on function aivedio._read_id is
+  'Stage 30: an identifier of at most 255 characters at a path of a payload, else null.';

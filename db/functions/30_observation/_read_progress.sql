@@ -1,0 +1,42 @@
+/*
+ * Stage 30 · observation · _read_progress
+ *
+ * Reads progress as whole percents, 0 to 100. The profile says where it is and on which scale; below zero
+ * means "not known" (Mux says -1), above the scale is cut. Where no path suffices the profile names a
+ * function of the payload.
+ *
+ * Called by   _normalise
+ * Writes      nothing
+ * Locks       nothing
+ */
+create or replace function aivedio._read_progress(
+  p_payload jsonb,
+  p_profile jsonb
+)
+returns smallint
+language plpgsql
+stable
+set search_path = ''
+as $_read_progress$
+declare
+  v_path     constant text := p_profile #>> '{fields,progress}';
+  v_function constant text := p_profile #>> '{functions,progress}';
+  v_scale    constant numeric := coalesce((p_profile #>> '{fields,progress_scale}')::numeric, 100);
+  v_value    numeric;
+begin
+  if v_path is not null then
+    v_value := aivedio._read_number(pg_catalog.jsonb_path_query_first(p_payload, v_path::jsonpath, '{}', true));
+  elsif v_function is not null then
+    -- The name was checked by define_provider: a stable function of ours that takes the payload.
+    execute pg_catalog.format('select %s($1)', v_function::regproc) into v_value using p_payload;
+  end if;
+
+  if v_value < 0 then
+    return null;
+  end if;
+  return pg_catalog.floor(least(v_value, v_scale) * 100 / v_scale)::smallint;
+end;
+$_read_progress$;
+
+comment on function aivedio._read_progress is
+  'Stage 30: the progress in a payload, 0 to 100, null when it holds none.';

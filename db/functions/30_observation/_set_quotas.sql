@@ -1,0 +1,46 @@
+/*
+ * Stage 30 · observation · _set_quotas
+ *
+ * Gives a provider's poll bucket the rate of its profile. A new rate starts with a second's worth of
+ * polls; a bucket that is blocked stays blocked. Buckets of models are made when they are first needed.
+ *
+ * Called by   define_provider, override_provider
+ * Writes      aivedio.poll_quotas
+ * Locks       the provider's bucket
+ */
+create or replace function aivedio._set_quotas(
+  p_provider text,
+  p_profile  jsonb
+)
+returns void
+language plpgsql
+volatile
+set search_path = ''
+as $_set_quotas$
+declare
+  v_now      constant timestamptz := aivedio._clock();
+  v_provider constant double precision := coalesce((p_profile #>> '{quota,provider}')::double precision, 10);
+  v_model    constant double precision := coalesce((p_profile #>> '{quota,model}')::double precision, v_provider);
+begin
+  insert into aivedio.poll_quotas as quota (level, key, tokens, rate, burst, full_rate, refilled_at)
+  values ('provider', p_provider, greatest(v_provider, 1), v_provider, greatest(v_provider, 1), v_provider, v_now)
+  on conflict (level, key) do update
+  set rate      = excluded.rate,
+      burst     = excluded.burst,
+      full_rate = excluded.full_rate,
+      tokens    = least(quota.tokens, excluded.burst)
+  where quota.full_rate <> excluded.full_rate;
+
+  update aivedio.poll_quotas as quota
+  set rate      = v_model,
+      burst     = greatest(v_model, 1),
+      full_rate = v_model,
+      tokens    = least(quota.tokens, greatest(v_model, 1))
+  where quota.level = 'model'
+    and pg_catalog.starts_with(quota.key, p_provider || '/')
+    and quota.full_rate <> v_model;
+end;
+$_set_quotas$;
+
+comment on function aivedio._set_quotas is
+  'Stage 30: set the poll rates of a provider''s buckets from its profile.';
