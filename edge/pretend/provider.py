@@ -1,10 +1,44 @@
-"""The pretend provider: a process that speaks a real provider's HTTP API and misbehaves on order."""
+"""
+The pretend provider: a process that speaks a real provider's HTTP API and misbehaves on order.
+
+One port serves the dialect's API, the files of finished jobs, and /pretend/, where a script
+reads what was done. It keeps nothing on disk and remembers a bounded number of jobs.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from edge.pretend import control, files
+from edge.pretend.callbacks import Wording
+from edge.pretend.clock import Clock
+from edge.pretend.dialects.replicate import Replicate
+from edge.pretend.studio import HangUp, Studio, open_studio
+
+MAX_JOBS = 10_000
+MAX_BODY = 1024 * 1024
+STOP_S = 5.0
+
+
+class Dialect(Wording, Protocol):
+    """One provider's API: its routes, its words, how it signs, how long it keeps files."""
+
+    file_lifetime_s: float
+
+    def routes(self, studio: Studio) -> list[BaseRoute]:
+        """Return the API's routes."""
 
 
 def profile_override(base_url: str) -> dict[str, Any]:
@@ -18,6 +52,17 @@ def profile_override(base_url: str) -> dict[str, Any]:
     }
 
 
+def build(studio: Studio, dialect: Dialect) -> ASGIApp:
+    """Return the application: the dialect over the studio, its files, and the control routes."""
+    routes = [
+        *dialect.routes(studio),
+        *files.routes(studio, dialect.file_lifetime_s),
+        *control.routes(studio),
+    ]
+    app = Starlette(routes=routes, exception_handlers={HangUp: _hang_up})
+    return _Breakable(_Limited(app))
+
+
 async def run(
     *,
     host: str,
@@ -25,6 +70,7 @@ async def run(
     token: str,
     secret: str,
     speed: float = 1.0,
+    max_jobs: int = MAX_JOBS,
     stopping: asyncio.Event,
     ready: Callable[[bool], None],
 ) -> None:
@@ -34,4 +80,97 @@ async def run(
     `token` is the API token that callers must present, `secret` the `whsec_…` key that signs
     webhooks. `speed` divides every duration of a job: at 10 a job of 12 s takes 1.2 s.
     """
-    raise NotImplementedError
+    dialect = Replicate(token, secret)
+    async with open_studio(dialect, Clock(speed), max_jobs) as studio:
+        config = uvicorn.Config(
+            build(studio, dialect),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        with socket.create_server((host, port), backlog=512) as listener:
+            server = _Server(config, lambda: ready(True))
+            serving = asyncio.create_task(server.serve(sockets=[listener]))
+            stopper = asyncio.create_task(_stop_with(server, stopping))
+            try:
+                await serving
+            finally:
+                stopper.cancel()
+                server.should_exit = True
+                await asyncio.wait({serving}, timeout=STOP_S)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn that says when it listens and leaves the signals to the process."""
+
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._listening()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+async def _stop_with(server: uvicorn.Server, stopping: asyncio.Event) -> None:
+    await stopping.wait()
+    server.should_exit = True
+
+
+class _Breakable:
+    """
+    Give handlers a way to break the connection: `scope["hang_up"]`.
+
+    uvicorn's `send` belongs to the object that holds the transport. Closing that flushes what was
+    written; whatever the handler says afterwards is swallowed here.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = False
+
+        def hang_up() -> None:
+            nonlocal gone
+            gone = True
+            getattr(send, "__self__").transport.close()  # noqa: B009
+
+        async def send_unless_gone(message: Message) -> None:
+            if not gone:
+                await send(message)
+
+        scope["hang_up"] = hang_up
+        await self._app(scope, receive, send_unless_gone)
+
+
+async def _hang_up(request: Request, _reason: Exception) -> Response:
+    request.scope["hang_up"]()
+    return Response()
+
+
+class _Limited:
+    """Answer 413 to bodies that no submission needs."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        seen = 0
+
+        async def limited() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > MAX_BODY:
+                raise HTTPException(413)
+            return message
+
+        await self._app(scope, limited, send)

@@ -1,0 +1,1 @@
+"""One module a provider: its API in, its words and signatures out."""
