@@ -10,7 +10,7 @@
  *   ready, failed                        refused
  *
  * Called by   edge/gateway/app.py as aivedio_app; applications
- * Writes      aivedio.task_attempts; what _emit writes
+ * Writes      aivedio.task_attempts, aivedio.operator_actions; what _emit writes
  * Locks       project stream → task → attempt
  * Raises      VC404  there is no such task in this project of this tenant
  */
@@ -71,6 +71,12 @@ begin
 
   v_task.cancel_requested_at := v_now;
   v_task := aivedio._emit(v_task, v_task.current_attempt_id, 'command', v_now);
+
+  insert into aivedio.operator_actions (at, actor, action, subject, reason, detail)
+  values (
+    v_now, coalesce(p_user::text, 'unknown'), 'request_cancel', p_task::text, 'asked by a user',
+    pg_catalog.jsonb_build_object('trace_id', p_trace_id)
+  );
 
   perform aivedio._ring('aivedio_submit');
   perform aivedio._ring_outbox(array[v_task.id]);

@@ -25,7 +25,7 @@ declare
   v_entry      constant text := case
     when p_message ->> 'status' = 'ready' then 'settle'
     when p_message ->> 'status' in ('failed', 'canceled') then 'refund'
-    else 'reserve'
+    when p_message ->> 'status' in ('submitted', 'queued', 'running', 'provider_succeeded') then 'reserve'
   end;
   v_amount     bigint;
 begin
@@ -41,7 +41,7 @@ begin
   where attempt.id = v_attempt_id
   for no key update;
 
-  if not found then
+  if not found or v_entry is null then
     return 'ignored';
   end if;
 
