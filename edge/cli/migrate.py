@@ -6,11 +6,12 @@
     3  checksums: an applied migration must not have changed, none may be unknown to this tree
     4  dbmate applies the missing migrations, one transaction each
     5  pgmq, once, in one transaction
-    6  every function, then every provider, in one transaction as aivedio_owner
+    6  every function, then every provider, then the bus's queues, in one transaction as
+       aivedio_owner
     7  the queues of consumer groups that have none yet
 
-Each step finds what an earlier run that was killed left and goes on from there; two runs at once
-do everything once. It needs no superuser: a role with CREATEROLE and CREATE on the database.
+Each step goes on from what a run that was killed left; two runs at once do everything once. It
+needs no superuser: a role with CREATEROLE, and CREATE on the database.
 """
 
 from __future__ import annotations
@@ -216,6 +217,7 @@ def _apply_functions(session: Connection, tree: Tree) -> int:
         session.execute(_VALIDATE)
         for path in tree.providers:
             _apply_file(session, tree, path)
+        session.execute("select aivedio.ensure_bus()")
     return len(files)
 
 

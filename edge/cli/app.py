@@ -1,0 +1,135 @@
+"""
+The command line `aivedio`.
+
+For people: `up`, `migrate`, `status`, `version`. For service managers: one sub-command per
+process, each configured by AIVEDIO_ variables, logging JSON to stderr.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from edge.cli import settings as _settings
+from edge.cli.processes import PROCESSES, Process
+
+app = typer.Typer(
+    name="aivedio",
+    help="Carries the state of AI video jobs from their providers to the browser.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except _settings.BadSettings as error:
+        _fail(str(error), 2)
+
+
+@app.command()
+def up(
+    data: Annotated[
+        Path | None, typer.Option(help="Folder to keep everything in.", show_default=False)
+    ] = None,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="Keep nothing: use a temporary folder.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Port of the page.", show_default="8080 or a free one"),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="Run scripted jobs, print one JSON line, and end.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, max=10_000, help="With --once: how many.")] = 1,
+    faults: Annotated[
+        Literal["all", "none"], typer.Option(help="With --once: what goes wrong on the way.")
+    ] = "none",
+    timeout: Annotated[
+        float, typer.Option(min=1, help="With --once: seconds until the run has failed.")
+    ] = 120.0,
+) -> None:
+    """Run all of it on this machine: servers, every process, a pretend provider, the page."""
+    from edge.cli import up as everything
+
+    if ephemeral and data is not None:
+        raise typer.BadParameter("--ephemeral keeps nothing, so --data has no meaning with it")
+    options = everything.Options(data, ephemeral, port, once, jobs, faults, timeout)
+    raise typer.Exit(everything.up(options, _settings.load()))
+
+
+@app.command()
+def migrate(
+    lock_timeout: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for another migration.")
+    ] = 60.0,
+) -> None:
+    """Bring the database to this version."""
+    from edge.cli import migrate as migration
+    from edge.cli.processes import database_url
+    from edge.cli.tree import NoTree
+
+    settings = _settings.load()
+    _settings.required(settings, "database_url")
+    try:
+        migration.migrate(database_url(settings), typer.echo, lock_timeout=lock_timeout)
+    except (migration.CannotMigrate, NoTree) as error:
+        _fail(str(error), 1)
+
+
+@app.command()
+def status() -> None:
+    """Show what the pipeline is doing."""
+    from edge.cli import status as pipeline
+    from edge.cli.processes import database_url
+
+    settings = _settings.load()
+    _settings.required(settings, "database_url")
+    raise typer.Exit(pipeline.show(database_url(settings)))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(metadata.version("aivedio-control"))
+
+
+def _add(process: Process) -> None:
+    @app.command(process.name, help=process.help, hidden=process.hidden)
+    def run_process() -> None:
+        from edge import process as life
+
+        settings = _settings.load()
+        raise typer.Exit(
+            life.run(
+                process.name,
+                process.main(settings),
+                admin_port=settings.admin_port,
+                log_level=settings.log_level,
+                stop_within=settings.drain_seconds + 10.0,
+            )
+        )
+
+
+for _process in PROCESSES.values():
+    _add(_process)
+
+
+def _fail(text: str, status: int) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+    # typer.Exit is only understood inside a command.
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""
+Every process that `aivedio` can be: what it needs to know and how it is started.
+
+Modules are imported when their process starts, so that `aivedio webhook` never loads the
+gateway and one broken module stops only its own process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from edge.cli.settings import Settings, required
+from edge.process import Main
+
+Build = Callable[[Settings], Main]
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One sub-command that runs until it is told to stop."""
+
+    name: str
+    help: str
+    needs: tuple[str, ...]
+    build: Build
+    hidden: bool = False
+
+    def main(self, settings: Settings) -> Main:
+        """Return what `edge.process.run` runs; raises BadSettings when something is missing."""
+        required(settings, *self.needs)
+        return self.build(settings)
+
+
+def worker_name() -> str:
+    """Return a name for leases that tells an operator where a worker runs."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def split_listen(listen: str) -> tuple[str, int]:
+    """Return host and port of a listen setting."""
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def database_url(settings: Settings) -> str:
+    """Return the database URL of settings that were checked to have one."""
+    assert settings.database_url is not None
+    return settings.database_url.get_secret_value()
+
+
+def _upkeep(settings: Settings) -> Main:
+    from edge.operate import upkeep
+
+    return lambda stopping, ready: upkeep.run(
+        database_url(settings), stopping=stopping, ready=ready
+    )
+
+
+def _pretend_media(settings: Settings) -> Main:
+    from edge.pretend import media
+
+    return lambda stopping, ready: media.run(
+        database_url=database_url(settings), worker=worker_name(), stopping=stopping, ready=ready
+    )
+
+
+def _pretend_provider(settings: Settings) -> Main:
+    from edge.pretend import provider
+
+    host, port = split_listen(os.environ.get("AIVEDIO_PRETEND_LISTEN", "127.0.0.1:8082"))
+    return lambda stopping, ready: provider.run(
+        host=host,
+        port=port,
+        token=os.environ.get("REPLICATE_API_TOKEN", ""),
+        secret=os.environ.get("REPLICATE_WEBHOOK_SECRET", ""),
+        speed=float(os.environ.get("AIVEDIO_PRETEND_SPEED", "1")),
+        stopping=stopping,
+        ready=ready,
+    )
+
+
+PROCESSES: dict[str, Process] = {
+    process.name: process
+    for process in (
+        Process("upkeep", "Keep the database tidy.", ("database_url",), _upkeep),
+        Process(
+            "pretend-media", "A media plane that pretends.", ("database_url",), _pretend_media, True
+        ),
+        Process("pretend-provider", "A provider that pretends.", (), _pretend_provider, True),
+    )
+}
