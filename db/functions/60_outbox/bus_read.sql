@@ -66,7 +66,7 @@ begin
             and candidate.vt <= $2
           order by candidate.msg_id
           limit $3
-          for update skip locked
+          for no key update skip locked
         ),
         taken as (
           update pgmq.%1$I as target

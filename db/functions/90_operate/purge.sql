@@ -59,7 +59,7 @@ begin
     from aivedio.one_time_tokens as token
     where token.expires_at < v_now - interval '1 hour'
     limit p_limit
-    for update skip locked
+    for no key update skip locked
   )
   delete from aivedio.one_time_tokens as token
   using old
