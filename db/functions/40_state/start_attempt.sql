@@ -54,7 +54,10 @@ begin
   where attempt.id = v_task.current_attempt_id;
 
   if v_task.status not in ('failed', 'canceled', 'provider_status_unknown')
-    and not (v_deadline < v_now and v_task.status in ('submitted', 'queued', 'running', 'cancel_requested'))
+    and not (
+      coalesce(v_deadline < v_now, false)
+      and v_task.status in ('submitted', 'queued', 'running', 'cancel_requested')
+    )
   then
     return aivedio._command_result('refused', v_task, false);
   end if;

@@ -45,6 +45,8 @@ begin
     for v_ahead in 0 .. aivedio._setting('partitions_ahead')::integer loop
       perform aivedio._create_partition(v_kind.parent, v_target + v_ahead * v_size);
     end loop;
+    -- Survives a rollback, as the partitions do not: then the lineage still differs and the next writer comes
+    -- here again, or upkeep makes the partition that the sequence stands in.
     perform pg_catalog.setval(v_kind.sequence::regclass, v_target + 1, false);
   end loop;
 

@@ -1,0 +1,44 @@
+-- Stage 70: media that cannot be saved fails its task, once; media that nobody wants any more does nothing.
+begin;
+\ir support/fixtures.sql
+select plan(7);
+
+select fixture.job('task', 'provider_succeeded');
+select fixture.job('gone', 'provider_succeeded');
+select aivedio.open_media(
+  jsonb_build_object('aggregate_id', fixture.id(name), 'attempt_id', fixture.id('attempt of ' || name))
+)
+from (values ('task'), ('gone')) as known (name);
+
+create temporary table held as select * from aivedio.claim_media('worker', 10);
+select is((select count(*) from held), 2::bigint, 'both operations are held');
+
+select results_eq(
+  $$ select (told).status from held, aivedio.report_media(held.operation_id, held.lease_token, '{"failed": "expired", "retry": false}') as told
+     where held.task_id = fixture.id('task') $$,
+  $$ values ('failed') $$,
+  'a hopeless failure fails the task'
+);
+select is(
+  (select task.error_code from aivedio.generation_tasks as task where task.id = fixture.id('task')), 'media_failed',
+  'with a public error'
+);
+select is((select alarm.kind from aivedio.alarms as alarm), 'media_failed', 'and an alarm');
+select is(
+  (aivedio.apply_observation(fixture.observation(fixture.id('attempt of task'), 'succeeded', 'poll'))).verdict,
+  'duplicate',
+  'the provider''s success seen again contradicts nothing: the attempt did succeed'
+);
+
+insert into aivedio.project_settings (project_id, cancel_policy) values (fixture.id('project'), 'discard');
+select aivedio.request_cancel(fixture.id('tenant'), fixture.id('project'), fixture.id('gone'), fixture.id('user'));
+select results_eq(
+  $$ select (told).verdict, (told).status from held, aivedio.report_media(held.operation_id, held.lease_token, '{"progress": 50}') as told
+     where held.task_id = fixture.id('gone') $$,
+  $$ values ('after_terminal', 'canceled') $$,
+  'work for a canceled task is told so'
+);
+select is_empty($$ select aivedio.claim_media('worker') $$, 'and is over');
+
+select finish();
+rollback;
