@@ -75,7 +75,7 @@ begin
     case when p_status in ('ready', 'failed', 'canceled') then v_now end,
     coalesce(p_cancel_requested_at, case p_status when 'cancel_requested' then v_now end),
     coalesce(p_error_code, case p_status when 'failed' then 'provider_failed' end),
-    coalesce(p_asset_id, case p_status when 'ready' then 'ast_' || p_name end),
+    coalesce(p_asset_id, case p_status when 'ready' then 'ast_' || pg_catalog.regexp_replace(p_name, '[^A-Za-z0-9]', '_', 'g') end),
     p_idempotency_key,
     'trace-' || p_name
   );
