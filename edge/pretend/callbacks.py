@@ -244,6 +244,7 @@ class Outlet:
             callback_id=callback.id,
             moment=callback.moment,
             claims=callback.claims,
+            retried=callback.retried,
             fault=callback.fault,
             answer=answer,
             error=error,

@@ -47,6 +47,10 @@ class Fault(StrEnum):
     FILE_TRUNCATED = "file_truncated"
     FILE_CORRUPT = "file_corrupt"
     FILE_GONE = "file_gone"
+    # the media plane
+    MEDIA_FLAKY = "media_flaky"
+    MEDIA_CRASH = "media_crash"
+    MEDIA_FAILED = "media_failed"
 
 
 MEANING: dict[Fault, str] = {
@@ -78,6 +82,9 @@ MEANING: dict[Fault, str] = {
     Fault.FILE_TRUNCATED: "the output's body breaks off at first",
     Fault.FILE_CORRUPT: "the output's bytes never match its checksum",
     Fault.FILE_GONE: "the output has been deleted already",
+    Fault.MEDIA_FLAKY: "the transcoder fails the first time",
+    Fault.MEDIA_CRASH: "the transcoder is gone without a word the first time",
+    Fault.MEDIA_FAILED: "the transcoder cannot do this file, ever",
 }
 
 POLL_FAULTS = (
@@ -88,6 +95,9 @@ POLL_FAULTS = (
     Fault.POLL_SLOW,
     Fault.POLL_STALE,
 )
+MEDIA_FAULTS = (Fault.MEDIA_FLAKY, Fault.MEDIA_CRASH, Fault.MEDIA_FAILED)
+# A file's answer tells the pretend media plane what to do wrong with it.
+MEDIA_HEADER = "x-pretend-media"
 
 
 class Tally:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from edge.pretend.faults import Fault
+from edge.pretend.faults import MEDIA_FAULTS, MEDIA_HEADER, Fault
 from edge.pretend.studio import Studio
 
 
@@ -36,6 +36,8 @@ def routes(studio: Studio, lifetime_s: float) -> list[BaseRoute]:
             return Response(status_code=503)
         body = job.file
         headers = {"etag": f'"{hashlib.sha256(body).hexdigest()}"'}
+        if media := ",".join(fault for fault in MEDIA_FAULTS if job.plan.has(fault)):
+            headers[MEDIA_HEADER] = media
         if job.plan.has(Fault.FILE_CORRUPT):
             studio.tally.add(Fault.FILE_CORRUPT)
             body = body[:-1] + bytes([body[-1] ^ 1])

@@ -70,11 +70,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One callback as it was sent, and what came back: an HTTP status, or the error's name."""
+    """
+    One callback as it was sent, and what came back: an HTTP status, or the error's name.
+
+    `retried` says whether it is sent again until somebody takes it.
+    """
 
     callback_id: str
     moment: str
     claims: str
+    retried: bool
     fault: str | None
     answer: int | None
     error: str | None = None

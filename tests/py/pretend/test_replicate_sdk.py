@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 import pytest
-import replicate
+from replicate.client import Client
 from replicate.exceptions import ModelError, ReplicateError
 from replicate.prediction import Prediction
 from replicate.webhook import (
@@ -26,8 +26,8 @@ ALL_EVENTS = ["start", "output", "logs", "completed"]
 
 
 @asynccontextmanager
-async def opened(provider: Provider, token: str) -> AsyncIterator[replicate.Client]:
-    client = replicate.Client(api_token=token, base_url=provider.url)
+async def opened(provider: Provider, token: str) -> AsyncIterator[Client]:
+    client = Client(api_token=token, base_url=provider.url)
     client.poll_interval = 0.02
     try:
         yield client
@@ -37,7 +37,7 @@ async def opened(provider: Provider, token: str) -> AsyncIterator[replicate.Clie
 
 
 @pytest.fixture
-async def sdk(pretend: Provider) -> AsyncIterator[replicate.Client]:
+async def sdk(pretend: Provider) -> AsyncIterator[Client]:
     async with opened(pretend, TOKEN) as client:
         yield client
 
@@ -49,7 +49,7 @@ def rebuilt(callback: Received) -> httpx.Request:
     )
 
 
-async def test_create_then_wait_until_it_succeeded(sdk: replicate.Client) -> None:
+async def test_create_then_wait_until_it_succeeded(sdk: Client) -> None:
     prediction = await sdk.predictions.async_create(
         version="pretend/film", input={"prompt": "a red kite", "pretend": QUICK}
     )
@@ -65,7 +65,7 @@ async def test_create_then_wait_until_it_succeeded(sdk: replicate.Client) -> Non
     assert prediction.started_at is not None and prediction.completed_at is not None
 
 
-async def test_progress_is_read_out_of_the_logs(sdk: replicate.Client) -> None:
+async def test_progress_is_read_out_of_the_logs(sdk: Client) -> None:
     plan = QUICK | {"outcome": "canceled"}
     prediction = await sdk.predictions.async_create("pretend/film", {"pretend": plan})
 
@@ -79,25 +79,25 @@ async def test_progress_is_read_out_of_the_logs(sdk: replicate.Client) -> None:
     await eventually_async(nearly_done)
 
 
-async def test_wait_inside_the_submission(sdk: replicate.Client) -> None:
+async def test_wait_inside_the_submission(sdk: Client) -> None:
     prediction = await sdk.predictions.async_create(
         version="pretend/film", input={"pretend": QUICK}, wait=10
     )
     assert prediction.status == "succeeded"
 
 
-async def test_run_returns_the_output(sdk: replicate.Client) -> None:
+async def test_run_returns_the_output(sdk: Client) -> None:
     output = await sdk.async_run("pretend/film", input={"pretend": QUICK}, use_file_output=False)
     assert str(output).endswith(".mp4")
 
 
-async def test_run_raises_the_models_own_error(sdk: replicate.Client) -> None:
+async def test_run_raises_the_models_own_error(sdk: Client) -> None:
     plan = QUICK | {"outcome": "failed", "error": "NSFW content detected"}
     with pytest.raises(ModelError, match="NSFW content detected"):
         await sdk.async_run("pretend/film", input={"pretend": plan})
 
 
-async def test_a_models_own_address_and_a_deployment(sdk: replicate.Client) -> None:
+async def test_a_models_own_address_and_a_deployment(sdk: Client) -> None:
     by_model = await sdk.models.predictions.async_create(
         model="pretend/film", input={"pretend": QUICK}
     )
@@ -107,7 +107,7 @@ async def test_a_models_own_address_and_a_deployment(sdk: replicate.Client) -> N
     assert by_model.model == by_deployment.model == "pretend/film"
 
 
-async def test_cancel(sdk: replicate.Client) -> None:
+async def test_cancel(sdk: Client) -> None:
     prediction = await sdk.predictions.async_create(
         version="pretend/film", input={"pretend": QUICK | {"run_s": 60}}
     )
@@ -117,7 +117,7 @@ async def test_cancel(sdk: replicate.Client) -> None:
     assert prediction.output is None
 
 
-async def test_list_shows_the_newest_first_in_pages(sdk: replicate.Client) -> None:
+async def test_list_shows_the_newest_first_in_pages(sdk: Client) -> None:
     made = [
         (await sdk.predictions.async_create("pretend/film", {"pretend": QUICK})).id
         for _ in range(3)
@@ -134,14 +134,14 @@ async def test_a_wrong_token_is_refused(pretend: Provider) -> None:
     assert refused.value.status == 401
 
 
-async def test_an_unknown_prediction_is_not_found(sdk: replicate.Client) -> None:
+async def test_an_unknown_prediction_is_not_found(sdk: Client) -> None:
     with pytest.raises(ReplicateError) as missing:
         await sdk.predictions.async_get("x")
     assert missing.value.status == 404
 
 
 async def test_the_sdk_validates_every_webhook_with_the_secret_it_fetched(
-    sdk: replicate.Client, receiver: Receiver
+    sdk: Client, receiver: Receiver
 ) -> None:
     secret = await sdk.webhooks.default.async_secret()
     assert secret.key == SECRET
@@ -149,7 +149,7 @@ async def test_the_sdk_validates_every_webhook_with_the_secret_it_fetched(
         version="pretend/film",
         input={"pretend": QUICK},
         webhook=receiver.url,
-        webhook_events_filter=ALL_EVENTS,  # type: ignore[arg-type]
+        webhook_events_filter=ALL_EVENTS,
     )
     await eventually_async(lambda: receiver.statuses()[-1:] == ["succeeded"])
 
@@ -160,7 +160,7 @@ async def test_the_sdk_validates_every_webhook_with_the_secret_it_fetched(
 
 
 async def test_the_sdk_refuses_forged_and_outdated_webhooks(
-    sdk: replicate.Client, pretend: Provider, receiver: Receiver
+    sdk: Client, pretend: Provider, receiver: Receiver
 ) -> None:
     secret = WebhookSigningSecret(key=SECRET)
     await pretend.make({"key": "k", "faults": ["forged", "outdated"]}, webhook=receiver.url)
