@@ -194,7 +194,7 @@ class Follower:
         now = self._clock()
         # A list: every frame must be entered, whatever the ones before it were.
         if any([self.account.take(frame, now) for frame in frames]):
-                async with self._news:
+            async with self._news:
                 self._news.notify_all()
         if self.account.first_cursor is not None:
             self.connected.set()
