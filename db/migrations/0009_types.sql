@@ -86,6 +86,27 @@ create type aivedio.inbox_batch as (
 comment on type aivedio.inbox_batch is
   'What one call of process_inbox did. foreign_shards: shards that have work but are not the caller''s.';
 
+create type aivedio.claimed_callback as (
+  inbox_id   bigint,
+  attempt_id uuid,
+  agrees     boolean
+);
+comment on type aivedio.claimed_callback is
+  'A callback that an inbox worker holds, with the attempt that it was mapped to. agrees is false when its clues name different attempts.';
+
+create type aivedio.processed_callback as (
+  inbox_id      bigint,
+  attempt_id    uuid,
+  status        text,
+  verdict       text,
+  error         text,
+  emitted       uuid,
+  alarm         text,
+  alarm_subject text
+);
+comment on type aivedio.processed_callback is
+  'What became of a callback: its new process status, the verdict, the task whose change it caused, an alarm to raise at the end of the batch.';
+
 create type aivedio.webhook_profile as (
   provider  text,
   webhook   jsonb,

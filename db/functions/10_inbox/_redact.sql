@@ -1,10 +1,10 @@
 /*
  * Stage 10 · inbox · _redact
  *
- * Blanks the parts of a payload that a profile names, and leaves the rest: paths are member names from
- * the root ("$.input", "$.data.video").
+ * Blanks the parts of a payload that paths name. Of a path only its leading member names count: what
+ * "$.data.videos[*].url" redacts is data.videos as a whole.
  *
- * Called by   accept_callbacks, process_inbox
+ * Called by   accept_callbacks, _finish_callbacks
  * Writes      nothing
  * Locks       nothing
  */
@@ -19,14 +19,15 @@ set search_path = ''
 as $_redact$
 declare
   v_payload jsonb := p_payload;
-  v_path    text;
+  v_members text[];
 begin
-  for v_path in
-    select path.value from pg_catalog.jsonb_array_elements_text(p_paths) as path
+  for v_members in
+    select pg_catalog.string_to_array(pg_catalog.substring(path.value, '^\$\.(\w+(?:\.\w+)*)'), '.')
+    from pg_catalog.jsonb_array_elements_text(p_paths) as path
   loop
-    v_payload := pg_catalog.jsonb_set(
-      v_payload, pg_catalog.string_to_array(pg_catalog.substr(v_path, 3), '.'), '"[redacted]"', false
-    );
+    if v_payload #> v_members is not null and v_payload #> v_members <> 'null' then
+      v_payload := pg_catalog.jsonb_set(v_payload, v_members, '"[redacted]"', false);
+    end if;
   end loop;
 
   return v_payload;
@@ -34,4 +35,4 @@ end;
 $_redact$;
 
 comment on function aivedio._redact is
-  'Stage 10: a payload with the named members blanked.';
+  'Stage 10: a payload with the members blanked that paths lead to.';
