@@ -17,6 +17,9 @@ from edge.process import Main
 
 Build = Callable[[Settings], Main]
 
+_DATABASE = ("database_url",)
+_DATABASE_REDIS = ("database_url", "redis_url")
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -49,6 +52,60 @@ def database_url(settings: Settings) -> str:
     """Return the database URL of settings that were checked to have one."""
     assert settings.database_url is not None
     return settings.database_url.get_secret_value()
+
+
+def redis_url(settings: Settings) -> str:
+    """Return the Redis URL of settings that were checked to have one."""
+    assert settings.redis_url is not None
+    return settings.redis_url.get_secret_value()
+
+
+def _webhook(settings: Settings) -> Main:
+    from edge.intake import webhook
+
+    return lambda stopping, ready: webhook.run(
+        database_url=database_url(settings),
+        listen=settings.webhook_listen,
+        trusted_proxies=settings.proxies,
+        local=settings.local,
+        stopping=stopping,
+        ready=ready,
+    )
+
+
+def _relay(settings: Settings) -> Main:
+    from relay import outbox
+
+    return lambda stopping, ready: outbox.run(
+        database_url=database_url(settings),
+        rocketmq_endpoints=settings.rocketmq_endpoints,
+        stopping=stopping,
+        ready=ready,
+    )
+
+
+def _dispatch(settings: Settings) -> Main:
+    from relay import dispatch
+
+    return lambda stopping, ready: dispatch.run(
+        database_url=database_url(settings),
+        redis_url=redis_url(settings),
+        rocketmq_endpoints=settings.rocketmq_endpoints,
+        stopping=stopping,
+        ready=ready,
+    )
+
+
+def _consume(settings: Settings) -> Main:
+    from relay import consume
+
+    return lambda stopping, ready: consume.run(
+        database_url=database_url(settings),
+        groups=sorted(consume.FUNCTIONS),
+        rocketmq_endpoints=settings.rocketmq_endpoints,
+        stopping=stopping,
+        ready=ready,
+    )
 
 
 def _upkeep(settings: Settings) -> Main:
@@ -85,10 +142,12 @@ def _pretend_provider(settings: Settings) -> Main:
 PROCESSES: dict[str, Process] = {
     process.name: process
     for process in (
-        Process("upkeep", "Keep the database tidy.", ("database_url",), _upkeep),
-        Process(
-            "pretend-media", "A media plane that pretends.", ("database_url",), _pretend_media, True
-        ),
+        Process("webhook", "Take in the providers' callbacks.", _DATABASE, _webhook),
+        Process("relay", "Send events from the outbox to the bus.", _DATABASE, _relay),
+        Process("dispatch", "Carry events from the bus to Redis.", _DATABASE_REDIS, _dispatch),
+        Process("consume", "Do what media and billing want of events.", _DATABASE, _consume),
+        Process("upkeep", "Keep the database tidy.", _DATABASE, _upkeep),
+        Process("pretend-media", "A media plane that pretends.", _DATABASE, _pretend_media, True),
         Process("pretend-provider", "A provider that pretends.", (), _pretend_provider, True),
     )
 }
