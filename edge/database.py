@@ -17,6 +17,7 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import lru_cache
+from keyword import iskeyword
 from typing import Any, TypeVar
 
 import orjson
@@ -246,7 +247,7 @@ def _mirror(row: type[Row], *, nulls: bool = False) -> Callable[..., Any]:
 
     def factory(cursor: psycopg.AsyncCursor[Any]) -> Callable[[Sequence[Any]], Row | None]:
         columns = [column.name for column in cursor.description or ()]
-        places = [columns.index(name) for name in wanted] if columns else []
+        places = [columns.index(name.rstrip("_")) for name in wanted] if columns else []
 
         def make(values: Sequence[Any]) -> Row | None:
             if nulls and all(value is None for value in values):
@@ -264,6 +265,11 @@ def _field_names(row: type[Any]) -> tuple[str, ...]:
     return tuple(row._fields)
 
 
+def _attribute(column: str) -> str:
+    """Return the attribute for a column: a Python keyword gets an underscore behind it."""
+    return f"{column}_" if iskeyword(column) else column
+
+
 async def _register(connection: Connection, name: str, mirror: type[Any]) -> None:
     info = await CompositeInfo.fetch(connection, sql.Identifier("aivedio", name))
     if info is None:
@@ -273,9 +279,11 @@ async def _register(connection: Connection, name: str, mirror: type[Any]) -> Non
         connection,
         mirror,
         make_object=lambda values, known: mirror(
-            **dict(zip(known.field_names, values, strict=True))
+            **dict(zip(map(_attribute, known.field_names), values, strict=True))
         ),
-        make_sequence=lambda item, known: [getattr(item, field) for field in known.field_names],
+        make_sequence=lambda item, known: [
+            getattr(item, _attribute(name)) for name in known.field_names
+        ],
     )
 
 

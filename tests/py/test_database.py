@@ -34,14 +34,8 @@ class Failure:
     """Mirror of aivedio.signature_failure."""
 
     provider: str
-    klass: str
+    class_: str
     failures: int
-
-    def __getattr__(self, name: str) -> Any:
-        # One column is called as a Python keyword.
-        if name == "class":
-            return self.klass
-        raise AttributeError(name)
 
 
 @pytest.fixture
