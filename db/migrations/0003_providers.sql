@@ -31,6 +31,7 @@ create table aivedio.provider_circuits (
   credential text        not null,
   state      text        not null default 'closed',
   failures   integer     not null default 0,
+  openings   integer     not null default 0,
   reason     text,
   opened_at  timestamptz,
   retry_at   timestamptz,
@@ -39,7 +40,7 @@ create table aivedio.provider_circuits (
   constraint provider_circuits_state check (state in ('closed', 'open', 'half_open'))
 ) with (fillfactor = 50);
 comment on table aivedio.provider_circuits is
-  'Whether a credential may be used for polls. open: not before retry_at; half_open: one probe until probe_until.';
+  'Whether a credential may be used for polls. open: not before retry_at; half_open: one probe until probe_until. failures counts faults in a row, openings since the last success.';
 
 create table aivedio.poll_quotas (
   level         text             not null,

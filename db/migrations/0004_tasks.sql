@@ -93,6 +93,7 @@ create table aivedio.task_attempts (
   next_poll_at        timestamptz,
   poll_failures       integer     not null default 0,
   poll_lease_until    timestamptz,
+  leased_by           text,
   created_at          timestamptz not null default now(),
   updated_at          timestamptz not null default now(),
   tenant_id           uuid        not null,

@@ -134,6 +134,16 @@ create type aivedio.provider_request as (
 comment on type aivedio.provider_request is
   'One HTTP request that an edge is to make, complete but for the secret: auth is {kind, secret (a reference), header}. The answer goes back with attempt_id and lease_token.';
 
+create type aivedio.poll_answer as (
+  meaning       text,
+  observation   aivedio.provider_observation,
+  http_status   integer,
+  retry_after_s double precision,
+  detail        text
+);
+comment on type aivedio.poll_answer is
+  'What a poll''s outcome amounts to. meaning: body (with an observation), throttled, not_found, auth, refused, retry or malformed; detail: a short sample for the alarm.';
+
 create type aivedio.outbox_message as (
   id          bigint,
   task_id     uuid,

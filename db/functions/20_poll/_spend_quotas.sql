@@ -1,0 +1,74 @@
+/*
+ * Stage 20 · poll · _spend_quotas
+ *
+ * Takes the tokens for claimed polls: each bucket is refilled and written once, in a fixed order, whatever the size of
+ * the batch. A bucket that 429 answers have slowed regains a hundredth of its full rate each second. A bucket
+ * that does not exist is made, full but for what is taken.
+ *
+ * Called by   claim_polls, after attempts and circuits
+ * Writes      aivedio.poll_quotas
+ * Locks       the buckets, in order of level and key
+ */
+create or replace function aivedio._spend_quotas(
+  p_now      timestamptz,
+  p_attempts uuid[]
+)
+returns void
+language plpgsql
+volatile
+set search_path = ''
+as $_spend_quotas$
+begin
+  insert into aivedio.poll_quotas as quota (level, key, tokens, rate, burst, full_rate, refilled_at)
+  with claimed as materialized (
+    select
+      attempt.tenant_id::text as tenant,
+      attempt.provider,
+      attempt.provider || '/' || attempt.model as model,
+      coalesce((provider.effective #>> '{quota,provider}')::double precision, 10) as provider_rate,
+      coalesce(
+        (provider.effective #>> '{quota,model}')::double precision,
+        (provider.effective #>> '{quota,provider}')::double precision,
+        10
+      ) as model_rate
+    from aivedio.task_attempts as attempt
+    join aivedio.providers as provider on provider.name = attempt.provider
+    where attempt.id = any (p_attempts)
+  ),
+  spent (level, key, rate, polls) as (
+    select 'platform', '*', aivedio._setting('poll_rate_platform')::double precision, count(*) from claimed
+    union all
+    select 'tenant', claimed.tenant, aivedio._setting('poll_rate_tenant')::double precision, count(*)
+    from claimed
+    group by claimed.tenant
+    union all
+    select 'provider', claimed.provider, claimed.provider_rate, count(*)
+    from claimed
+    group by claimed.provider, claimed.provider_rate
+    union all
+    select 'model', claimed.model, claimed.model_rate, count(*)
+    from claimed
+    group by claimed.model, claimed.model_rate
+  )
+  select
+    spent.level, spent.key, greatest(1, spent.rate) - spent.polls, spent.rate, greatest(1, spent.rate), spent.rate, p_now
+  from spent
+  where spent.polls > 0
+  order by spent.level, spent.key
+  on conflict (level, key) do update
+  set tokens      = least(
+        excluded.burst,
+        quota.tokens + quota.rate * greatest(0, extract(epoch from p_now - quota.refilled_at))
+      ) - (excluded.burst - excluded.tokens),
+      rate        = least(
+        excluded.full_rate,
+        quota.rate + excluded.full_rate * 0.01 * greatest(0, extract(epoch from p_now - quota.refilled_at))
+      ),
+      burst       = excluded.burst,
+      full_rate   = excluded.full_rate,
+      refilled_at = p_now;
+end;
+$_spend_quotas$;
+
+comment on function aivedio._spend_quotas is
+  'Stage 20: refill and charge the token buckets for these claimed polls.';

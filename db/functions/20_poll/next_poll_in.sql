@@ -1,0 +1,62 @@
+/*
+ * Stage 20 · poll · next_poll_in
+ *
+ * How long the poll edge may rest: until the next poll is due that nobody has leased. At least 50 ms, for a poll that
+ * is due and was not handed out waits for a token or a circuit. Null when nothing is scheduled.
+ *
+ * Called by   edge/intake/poll.py, as aivedio_poll
+ * Writes      nothing
+ * Locks       nothing
+ */
+create or replace function aivedio.next_poll_in()
+returns interval
+language plpgsql
+stable
+security definer  -- aivedio_poll may know when it is needed without reading the schedule
+set search_path = ''
+as $next_poll_in$
+declare
+  v_next timestamptz;
+begin
+  with recursive tenant (id) as (
+    (
+      select attempt.tenant_id
+      from aivedio.task_attempts as attempt
+      where attempt.next_poll_at is not null
+      order by attempt.tenant_id
+      limit 1
+    )
+    union all
+    select (
+      select attempt.tenant_id
+      from aivedio.task_attempts as attempt
+      where attempt.next_poll_at is not null
+        and attempt.tenant_id > tenant.id
+      order by attempt.tenant_id
+      limit 1
+    )
+    from tenant
+    where tenant.id is not null
+  )
+  select min(earliest.due_at)
+  into v_next
+  from tenant
+  cross join lateral (
+    select greatest(attempt.next_poll_at, attempt.poll_lease_until) as due_at
+    from aivedio.task_attempts as attempt
+    where attempt.tenant_id = tenant.id
+      and attempt.next_poll_at is not null
+      and attempt.provider_task_id is not null
+    order by attempt.next_poll_at
+    limit 20
+  ) as earliest
+  where tenant.id is not null;
+
+  return greatest(interval '50 milliseconds', v_next - aivedio._clock());
+end;
+$next_poll_in$;
+
+comment on function aivedio.next_poll_in is
+  'Stage 20: the time until the next poll is due, at least 50 ms; null when none is scheduled.';
+
+grant execute on function aivedio.next_poll_in to aivedio_poll;

@@ -1,0 +1,81 @@
+/*
+ * Stage 20 · poll · settle_poll
+ *
+ * Records the answer to a poll. A body is interpreted and applied exactly as a callback would be; every other outcome
+ * says something about the provider, never about the job: a query that fails changes no state but, after many in
+ * a row, "we do not know". The lease is read without locks first, then everything is locked in order and the
+ * lease is looked at again: a worker whose lease was taken over is answered and ignored.
+ *
+ * Called by   edge/intake/poll.py, as aivedio_poll
+ * Writes      what _apply_locked writes; aivedio.task_attempts, aivedio.attempt_outputs, aivedio.provider_circuits,
+ *             aivedio.poll_quotas, aivedio.reconciliation_cases, aivedio.alarms
+ * Locks       project stream → task → attempt → case → circuit → quota → alarms
+ */
+create or replace function aivedio.settle_poll(
+  p_attempt uuid,
+  p_token   bigint,
+  p_outcome jsonb
+)
+returns aivedio.applied
+language plpgsql
+volatile
+security definer  -- aivedio_poll may settle without writing tables
+set search_path = ''
+as $settle_poll$
+declare
+  v_attempt aivedio.task_attempts;
+  v_profile jsonb;
+  v_answer  aivedio.poll_answer;
+  v_result  aivedio.applied;
+begin
+  select attempt.*
+  into v_attempt
+  from aivedio.task_attempts as attempt
+  where attempt.id = p_attempt;
+
+  if not found then
+    return aivedio._settled('orphan', p_attempt);
+  elsif v_attempt.lease_token <> p_token then
+    return aivedio._settled('stale_attempt', p_attempt);
+  elsif v_attempt.poll_lease_until is null then
+    return aivedio._settled('duplicate', p_attempt);
+  end if;
+
+  v_profile := aivedio._profile(v_attempt.provider);
+  v_answer := aivedio._read_poll(v_attempt, v_profile, p_outcome);
+
+  perform aivedio._lock_attempts(array[p_attempt]);
+
+  select attempt.*
+  into strict v_attempt
+  from aivedio.task_attempts as attempt
+  where attempt.id = p_attempt;
+
+  if v_attempt.lease_token <> p_token then
+    return aivedio._settled('stale_attempt', p_attempt);
+  elsif v_attempt.poll_lease_until is null then
+    return aivedio._settled('duplicate', p_attempt);
+  end if;
+
+  if v_answer.meaning = 'body' then
+    v_result := aivedio._apply_locked(v_answer.observation);
+    if (v_answer.observation).output_refs is not null then
+      perform aivedio._keep_outputs(v_answer.observation);
+    end if;
+  else
+    v_result := aivedio._settled('duplicate', p_attempt);
+  end if;
+
+  v_result := aivedio._reschedule_poll(p_attempt, v_profile, v_answer, v_result);
+
+  if v_result.event_id is not null then
+    perform aivedio._ring_outbox(array[v_result.task_id]);
+  end if;
+  return v_result;
+end;
+$settle_poll$;
+
+comment on function aivedio.settle_poll is
+  'Stage 20: record the answer to a poll and schedule the next one; a late worker is answered stale_attempt.';
+
+grant execute on function aivedio.settle_poll to aivedio_poll;

@@ -1,0 +1,86 @@
+/*
+ * Stage 20 · poll · settle_submit
+ *
+ * Records the answer to a submission. Accepted: the provider's id is known, polling begins; if a callback was
+ * faster, only the id is added. Rejected: the task fails with a public code. Surely not accepted: it is
+ * due again, a bounded number of times. Unknown: a case, never a second submission; the task stays submitting.
+ * An old token, or an answer to what has been answered, changes nothing.
+ *
+ * Called by   edge/intake/submit.py, as aivedio_submit
+ * Writes      aivedio.task_attempts, aivedio.reconciliation_cases, aivedio.alarms; what _emit writes
+ * Locks       project stream → task → attempt → case → circuit → alarm
+ */
+create or replace function aivedio.settle_submit(
+  p_attempt uuid,
+  p_token   bigint,
+  p_outcome jsonb
+)
+returns aivedio.applied
+language plpgsql
+volatile
+security definer  -- aivedio_submit may settle without writing tables
+set search_path = ''
+as $settle_submit$
+declare
+  v_attempt aivedio.task_attempts;
+  v_profile jsonb;
+  v_answer  record;
+  v_result  aivedio.applied;
+begin
+  perform aivedio._lock_attempts(array[p_attempt]);
+
+  select attempt.*
+  into v_attempt
+  from aivedio.task_attempts as attempt
+  where attempt.id = p_attempt;
+
+  if not found then
+    return aivedio._settled('orphan', p_attempt);
+  elsif v_attempt.submit_token <> p_token then
+    return aivedio._settled('stale_attempt', p_attempt);
+  end if;
+
+  v_profile := aivedio._profile(v_attempt.provider);
+  select answer.*
+  into v_answer
+  from aivedio._submit_outcome(v_profile, p_outcome) as answer;
+
+  if v_answer.outcome = 'accepted' then
+    v_result := aivedio._accept_submit(v_attempt, v_profile, v_answer.provider_task_id);
+  elsif v_attempt.submit_state not in ('sent', 'unknown') then
+    return aivedio._settled('duplicate', p_attempt);
+  elsif v_answer.outcome = 'unknown' then
+    if v_attempt.submit_state = 'unknown' then
+      return aivedio._settled('duplicate', p_attempt);
+    end if;
+    perform aivedio._lose_submit(v_attempt, coalesce(p_outcome ->> 'error', 'HTTP ' || (p_outcome ->> 'http_status'), p_outcome ->> 'kind'));
+    v_result := aivedio._settled('applied', p_attempt);
+  elsif v_answer.outcome = 'again' and v_attempt.submit_tries < aivedio._setting('submit_retries') then
+    perform aivedio._delay_submit(v_attempt, p_outcome);
+    v_result := aivedio._settled('applied', p_attempt);
+  else
+    v_result := aivedio._reject_submit(v_attempt, v_answer.error_class, v_answer.error_code, v_answer.error_detail);
+  end if;
+
+  if v_answer.error_class = 'credential_refused' then
+    perform aivedio._open_circuit(v_attempt.provider, v_attempt.credential, 'credential_refused');
+  end if;
+  perform aivedio._alarm_lost_submits(array[p_attempt]);
+  if v_answer.error_class = 'credential_refused' then
+    perform aivedio._raise_alarm('credential_refused', v_attempt.provider || ':' || v_attempt.credential);
+  end if;
+
+  if v_result.event_id is not null then
+    perform aivedio._ring_outbox(array[v_result.task_id]);
+  end if;
+  if v_answer.outcome = 'accepted' then
+    perform aivedio._ring('aivedio_poll');
+  end if;
+  return v_result;
+end;
+$settle_submit$;
+
+comment on function aivedio.settle_submit is
+  'Stage 20: record the answer to a submission; verdict applied, duplicate, stale_attempt or orphan.';
+
+grant execute on function aivedio.settle_submit to aivedio_submit;
