@@ -18,6 +18,7 @@ from edge.process import Main
 Build = Callable[[Settings], Main]
 
 _DATABASE = ("database_url",)
+_DATABASE_CALLBACK = ("database_url", "callback_url")
 _DATABASE_REDIS = ("database_url", "redis_url")
 
 
@@ -68,6 +69,36 @@ def _webhook(settings: Settings) -> Main:
         listen=settings.webhook_listen,
         trusted_proxies=settings.proxies,
         local=settings.local,
+        stopping=stopping,
+        ready=ready,
+    )
+
+
+def _inbox(settings: Settings) -> Main:
+    from edge.intake import inbox
+
+    return lambda stopping, ready: inbox.run(
+        database_url=database_url(settings), stopping=stopping, ready=ready
+    )
+
+
+def _poll(settings: Settings) -> Main:
+    from edge.intake import poll
+
+    return lambda stopping, ready: poll.run(
+        database_url=database_url(settings), worker=worker_name(), stopping=stopping, ready=ready
+    )
+
+
+def _submit(settings: Settings) -> Main:
+    from edge.intake import submit
+
+    assert settings.callback_url is not None
+    callback_url = settings.callback_url
+    return lambda stopping, ready: submit.run(
+        database_url=database_url(settings),
+        callback_url=callback_url,
+        worker=worker_name(),
         stopping=stopping,
         ready=ready,
     )
@@ -143,6 +174,9 @@ PROCESSES: dict[str, Process] = {
     process.name: process
     for process in (
         Process("webhook", "Take in the providers' callbacks.", _DATABASE, _webhook),
+        Process("inbox", "Apply the callbacks that wait.", _DATABASE, _inbox),
+        Process("poll", "Ask the providers how their jobs are.", _DATABASE, _poll),
+        Process("submit", "Hand new tasks to the providers.", _DATABASE_CALLBACK, _submit),
         Process("relay", "Send events from the outbox to the bus.", _DATABASE, _relay),
         Process("dispatch", "Carry events from the bus to Redis.", _DATABASE_REDIS, _dispatch),
         Process("consume", "Do what media and billing want of events.", _DATABASE, _consume),
