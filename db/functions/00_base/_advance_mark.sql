@@ -6,10 +6,14 @@
  * what the sequence had handed out before some moment, once every transaction that was open at that
  * moment is over, and never past the first row that is still unfinished.
  *
- * The caller reads in this order: p_high, the sequence's last value (0 when it has drawn nothing yet);
- * p_snapshot; p_unfinished, the first unfinished id above the current mark, or null. A row that commits
- * after p_unfinished was read then has a writer that p_snapshot still calls open, so it is not passed.
- * Writers own a transaction id before they draw from the sequence.
+ * "Open at that moment" needs a transaction id that is newer than each of theirs. A snapshot's xmax is
+ * not: it is one past the newest that is over, and older than some that are open. So the caller's own
+ * id serves, if it was drawn after the moment; a caller that owned one before leaves the noting to others.
+ *
+ * The caller reads, before it writes anything, in this order: p_high, the sequence's last value (0 when
+ * it has drawn nothing yet); p_snapshot; p_unfinished, the first unfinished id above the current mark,
+ * or null. A row that commits after p_unfinished was read then has a writer that p_snapshot still calls
+ * open, so it is not passed. Writers own a transaction id before they draw from the sequence.
  *
  * Called by   read_outbox, process_inbox, bus_read
  * Writes      aivedio.queue_marks, at most five times a second
@@ -28,7 +32,9 @@ volatile
 set search_path = ''
 as $_advance_mark$
 declare
-  v_mark aivedio.queue_marks;
+  v_fresh constant boolean := pg_catalog.pg_current_xact_id_if_assigned() is null;
+  v_mark  aivedio.queue_marks;
+  v_low   bigint;
 begin
   select mark.*
   into v_mark
@@ -41,8 +47,9 @@ begin
     return 0;
   end if;
 
+  v_low := v_mark.low;
   if v_mark.noted_at > pg_catalog.clock_timestamp() - interval '200 milliseconds' then
-    return v_mark.low;
+    return v_low;
   end if;
 
   select mark.*
@@ -53,18 +60,17 @@ begin
   for no key update skip locked;
 
   if not found then
-    return 0;
+    return v_low;
   end if;
 
-  if v_mark.high is not null and pg_catalog.pg_snapshot_xmin(p_snapshot) >= v_mark.high_xid then
+  if v_mark.high is not null and pg_catalog.pg_snapshot_xmin(p_snapshot) > v_mark.high_xid then
     v_mark.low := greatest(v_mark.low, least(v_mark.high, p_unfinished - 1));
     v_mark.high := null;
   end if;
 
-  if v_mark.high is null then
-    -- Every transaction that had drawn an id up to p_high owned an id below this xmax.
+  if v_mark.high is null and v_fresh then
     v_mark.high := p_high;
-    v_mark.high_xid := pg_catalog.pg_snapshot_xmax(p_snapshot);
+    v_mark.high_xid := pg_catalog.pg_current_xact_id();
   end if;
 
   update aivedio.queue_marks as mark

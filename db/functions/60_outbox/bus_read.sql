@@ -56,6 +56,17 @@ begin
     and mark.shard = 0;
   v_low := coalesce(v_low, 0);
 
+  -- The order of these matters, and that nothing is written before them: see _advance_mark. pgmq's
+  -- sequence has drawn nothing yet when its last value is null.
+  v_high := coalesce(
+    pg_catalog.pg_sequence_last_value(pg_catalog.format('pgmq.%I', v_queue || '_msg_id_seq')::regclass), 0
+  );
+  v_snapshot := pg_catalog.pg_current_snapshot();
+  execute pg_catalog.format('select pg_catalog.min(msg_id) from pgmq.%I where msg_id > $1', v_queue)
+  into v_unfinished
+  using v_low;
+  v_low := aivedio._advance_mark(v_mark, 0::smallint, v_high, v_snapshot, v_unfinished);
+
   for v_message in
     execute pg_catalog.format(
       $read$
@@ -91,17 +102,6 @@ begin
       return next v_message;
     end if;
   end loop;
-
-  -- The order of these three matters: see _advance_mark. pgmq's sequence has drawn nothing yet when
-  -- its last value is null.
-  v_high := coalesce(
-    pg_catalog.pg_sequence_last_value(pg_catalog.format('pgmq.%I', v_queue || '_msg_id_seq')::regclass), 0
-  );
-  v_snapshot := pg_catalog.pg_current_snapshot();
-  execute pg_catalog.format('select pg_catalog.min(msg_id) from pgmq.%I where msg_id > $1', v_queue)
-  into v_unfinished
-  using v_low;
-  perform aivedio._advance_mark(v_mark, 0::smallint, v_high, v_snapshot, v_unfinished);
 
   if v_dead <> '{}' then
     perform aivedio._bury(p_group, v_dead, pg_catalog.format('read %s times and never acknowledged', v_max_tries));

@@ -206,6 +206,39 @@ begin
 end;
 $observation$;
 
+-- A verified delivery about a job, in the shape of Replicate's webhooks.
+create or replace function fixture.delivery(
+  p_event   text,
+  p_name    text    default 'task',
+  p_status  text    default 'processing',
+  p_ordinal integer default 1
+)
+returns aivedio.received_callback
+language plpgsql
+as $delivery$
+declare
+  v_body     constant text := pg_catalog.jsonb_build_object(
+    'id', 'provider-' || p_name,
+    'status', p_status,
+    'created_at', '2026-06-24T03:09:00.000Z',
+    'output', case p_status when 'succeeded' then '["https://replicate.delivery/out.mp4"]'::jsonb end,
+    'error', case p_status when 'failed' then 'CUDA out of memory' end,
+    'logs', ''
+  )::text;
+  v_callback aivedio.received_callback;
+begin
+  v_callback.ordinal := p_ordinal;
+  v_callback.provider := 'replicate';
+  v_callback.headers := pg_catalog.jsonb_build_object('webhook-id', p_event, 'webhook-timestamp', '1782270600');
+  v_callback.body := v_body;
+  v_callback.body_hash := pg_catalog.sha256(pg_catalog.convert_to(v_body, 'UTF8'));
+  v_callback.signature_key_version := 'current';
+  v_callback.signed := true;
+  v_callback.trace_id := 'trace-' || p_event;
+  return v_callback;
+end;
+$delivery$;
+
 -- A committed event of a task without going through the state machine: ids are the caller's.
 create or replace function fixture.event(
   p_event_id      bigint,
