@@ -11,14 +11,16 @@
  */
 create or replace function aivedio._clock()
 returns timestamptz
-language sql
+language plpgsql
 volatile
 set search_path = ''
 as $_clock$
-  select coalesce(
+begin
+  return coalesce(
     nullif(pg_catalog.current_setting('aivedio.now', true), '')::timestamptz,
     pg_catalog.clock_timestamp()
   );
+end;
 $_clock$;
 
 comment on function aivedio._clock is

@@ -10,13 +10,15 @@
  */
 create or replace function aivedio._shard(p_id uuid)
 returns smallint
-language sql
+language plpgsql
 immutable
 strict
 parallel safe
 set search_path = ''
 as $_shard$
-  select (pg_catalog.uuid_hash(p_id) & 7)::smallint;
+begin
+  return (pg_catalog.uuid_hash(p_id) & 7)::smallint;
+end;
 $_shard$;
 
 comment on function aivedio._shard is

@@ -66,10 +66,12 @@ begin
     return v_result;
   end if;
 
-  select settings.*
-  into v_settings
-  from aivedio.project_settings as settings
-  where settings.project_id = p_task.project_id;
+  if v_transition.verdict = 'progress' or p_task.cancel_requested_at is not null then
+    select settings.*
+    into v_settings
+    from aivedio.project_settings as settings
+    where settings.project_id = p_task.project_id;
+  end if;
 
   if v_transition.verdict = 'progress' then
     v_result.verdict := case

@@ -9,13 +9,15 @@
  */
 create or replace function aivedio._status_rank(p_status text)
 returns integer
-language sql
+language plpgsql
 immutable
 set search_path = ''
 as $_status_rank$
-  select pg_catalog.array_position(
+begin
+  return pg_catalog.array_position(
     array['created', 'submitting', 'submit_unknown', 'submitted', 'queued', 'running'], p_status
   );
+end;
 $_status_rank$;
 
 comment on function aivedio._status_rank is

@@ -26,10 +26,7 @@ begin
             hint    = 'Use webhook, poll or reconcile.';
   end if;
 
-  perform aivedio._lock_attempts(array[p_observation.attempt_id]);
-
-  perform 1 from aivedio.task_attempts as attempt where attempt.id = p_observation.attempt_id;
-  if not found then
+  if aivedio._lock_attempts(array[p_observation.attempt_id]) = 0 then
     v_result.verdict := 'orphan';
     return v_result;
   end if;
@@ -37,7 +34,7 @@ begin
   v_result := aivedio._apply_locked(p_observation);
 
   if v_result.event_id is not null then
-    perform aivedio._ring_outbox(array[v_result.task_id]);
+    perform aivedio._ring('aivedio_outbox', aivedio._shard(v_result.task_id));
   end if;
   return v_result;
 end;

@@ -10,11 +10,12 @@
  */
 create or replace function aivedio._public_task(p_task aivedio.generation_tasks)
 returns jsonb
-language sql
-immutable
+language plpgsql
+stable  -- the text of a time depends on the session's time zone, which UTC takes out
 set search_path = ''
 as $_public_task$
-  select pg_catalog.jsonb_build_object(
+begin
+  return pg_catalog.jsonb_build_object(
     'task_version', p_task.version,
     'status', p_task.status,
     'stage', p_task.stage,
@@ -31,6 +32,7 @@ as $_public_task$
       )
     end
   );
+end;
 $_public_task$;
 
 comment on function aivedio._public_task is

@@ -10,13 +10,15 @@
  */
 create or replace function aivedio._timeline()
 returns integer
-language sql
+language plpgsql
 volatile
 set search_path = ''
 as $_timeline$
-  select (
+begin
+  return (
     'x' || pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8)
   )::bit(32)::integer;
+end;
 $_timeline$;
 
 comment on function aivedio._timeline is

@@ -1,0 +1,2 @@
+\set n random(0, 1999)
+select public.bare(:n);
