@@ -52,6 +52,8 @@ class Replicate:
     file_lifetime_s = RETENTION_S
 
     def __init__(self, token: str, secret: str) -> None:
+        if not token:
+            raise ValueError("the API token must not be empty")
         if not secret.startswith("whsec_"):
             raise ValueError("the webhook secret must start with whsec_")
         self._token = token

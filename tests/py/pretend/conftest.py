@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,13 +131,15 @@ class Provider:
     async def ends(self, job: str, status: str) -> dict[str, Any]:
         """Wait until a poll says `status` and return that answer."""
 
-        async def check() -> dict[str, Any] | None:
-            response = await self.poll(job)
-            body: dict[str, Any] = response.json()
-            return body if body["status"] == status else None
+        answer: dict[str, Any] = {}
 
-        answer = await eventually_async(check, what=f"{job} is {status}")
-        assert answer is not None
+        async def ended() -> bool:
+            nonlocal answer
+            response = await self.poll(job)
+            answer = response.json() if response.status_code == 200 else {}
+            return answer.get("status") == status
+
+        await until(ended, what=f"{job} is {status}")
         return answer
 
     async def faults(self) -> dict[str, int]:
@@ -153,20 +155,26 @@ class Provider:
     async def over(self, key: str) -> dict[str, Any]:
         """Wait until the newest job of a key is over, callbacks and all, and return it."""
 
-        async def check() -> dict[str, Any] | None:
+        described: list[dict[str, Any]] = []
+
+        async def over() -> bool:
+            nonlocal described
             described = await self.jobs(key)
-            return described[-1] if described and described[-1]["over"] else None
+            return bool(described) and described[-1]["over"] is True
 
-        job = await eventually_async(check, what=f"job {key} is over")
-        assert job is not None
-        return job
+        await until(over, what=f"job {key} is over")
+        return described[-1]
 
 
-Start = Callable[..., Any]
+async def until(
+    check: Callable[[], bool | Awaitable[bool]], what: str = "", timeout: float = 10
+) -> None:
+    """Wait until the check says yes."""
+    await eventually_async(check, timeout=timeout, what=what)
 
 
 @asynccontextmanager
-async def running(**settings: Any) -> AsyncIterator[Provider]:
+async def running(speed: float = 1.0, max_jobs: int = 1000) -> AsyncIterator[Provider]:
     """Run the provider in this event loop."""
     port = free_port()
     stopping, listening = asyncio.Event(), asyncio.Event()
@@ -174,9 +182,12 @@ async def running(**settings: Any) -> AsyncIterator[Provider]:
         provider.run(
             host="127.0.0.1",
             port=port,
+            token=TOKEN,
+            secret=SECRET,
+            speed=speed,
+            max_jobs=max_jobs,
             stopping=stopping,
             ready=lambda _: listening.set(),
-            **{"token": TOKEN, "secret": SECRET, "speed": 1.0} | settings,
         )
     )
     await eventually_async(lambda: listening.is_set() or serving.done())

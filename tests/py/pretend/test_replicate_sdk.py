@@ -18,7 +18,7 @@ from replicate.webhook import (
     WebhookSigningSecret,
 )
 
-from tests.py.pretend.conftest import SECRET, TOKEN, Provider, Received, Receiver
+from tests.py.pretend.conftest import SECRET, TOKEN, Provider, Received, Receiver, until
 from tests.py.support.waiting import eventually_async
 
 QUICK = {"queue_s": 0.02, "run_s": 0.1, "steps": 4}
@@ -53,12 +53,12 @@ async def test_create_then_wait_until_it_succeeded(sdk: Client) -> None:
     prediction = await sdk.predictions.async_create(
         version="pretend/film", input={"prompt": "a red kite", "pretend": QUICK}
     )
-    assert prediction.status == "starting"
-    assert prediction.completed_at is None and prediction.output is None
+    first = prediction.dict()
+    assert (first["status"], first["output"], first["completed_at"]) == ("starting", None, None)
 
     await prediction.async_wait()
 
-    assert prediction.status == "succeeded"
+    assert prediction.dict()["status"] == "succeeded"
     assert prediction.output == f"{sdk._base_url}/files/{prediction.id}.mp4"
     assert prediction.input is not None and prediction.input["prompt"] == "a red kite"
     assert prediction.metrics is not None and prediction.metrics["predict_time"] > 0
@@ -69,14 +69,11 @@ async def test_progress_is_read_out_of_the_logs(sdk: Client) -> None:
     plan = QUICK | {"outcome": "canceled"}
     prediction = await sdk.predictions.async_create("pretend/film", {"pretend": plan})
 
-    async def fraction() -> float | None:
-        await prediction.async_reload()
-        return prediction.progress.percentage if prediction.progress else None
-
     async def nearly_done() -> bool:
-        return await fraction() == 0.95
+        await prediction.async_reload()
+        return prediction.progress is not None and prediction.progress.percentage == 0.95
 
-    await eventually_async(nearly_done)
+    await until(nearly_done)
 
 
 async def test_wait_inside_the_submission(sdk: Client) -> None:
