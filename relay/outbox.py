@@ -84,6 +84,11 @@ class Relay:
         self._lost = False
         self._changed = asyncio.Event()
 
+    @property
+    def shards(self) -> list[int]:
+        """The shards that this relay sends now."""
+        return self._owner.shards
+
     async def run(self, stopping: asyncio.Event, ready: Callable[[bool], None]) -> None:
         """Own shards and send them, again after every loss of the session, until `stopping`."""
         backoff = Backoff(0.1, 5.0)

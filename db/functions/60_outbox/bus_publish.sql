@@ -8,7 +8,8 @@
  * Called by   relay/pgmq.py, as aivedio_relay
  * Writes      pgmq's queue tables
  * Locks       the bells of the groups, shared, until commit, those that could be had at once
- * Raises      42P01  a group has no queue; call ensure_bus
+ * Raises      VC613  a message is larger than 4 MiB, which no bus takes
+ *             42P01  a group has no queue; call ensure_bus
  */
 create or replace function aivedio.bus_publish(p_messages aivedio.outbox_message[])
 returns integer
@@ -18,11 +19,21 @@ security definer  -- aivedio_relay may fill the queues without reading them
 set search_path = ''
 as $bus_publish$
 declare
+  v_limit  constant integer := 4 * 1024 * 1024;
   v_now    constant timestamptz := aivedio._clock();
   v_bells  smallint[] := '{}';
   v_groups text[] := '{}';
   v_share  record;
 begin
+  if exists (
+    select from pg_catalog.unnest(p_messages) as message where pg_catalog.pg_column_size(message.body) > v_limit
+  ) then
+    raise exception 'message is too large for the bus'
+      using errcode = 'VC613',
+            detail  = pg_catalog.format('at most %s bytes', v_limit),
+            hint    = 'An event''s public payload is at most 4 KiB: look for what else the body holds.';
+  end if;
+
   -- Own a transaction id before any message id is drawn: readers' low-water marks rely on it.
   perform pg_catalog.pg_current_xact_id();
 
