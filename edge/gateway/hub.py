@@ -45,12 +45,13 @@ NOWHERE = 2**53 - 1
 class Batch:
     """Frames that follow each other, encoded once however many connections get them."""
 
-    __slots__ = ("_sse", "last", "links")
+    __slots__ = ("_chunk", "_sse", "last", "links")
 
     def __init__(self, links: list[tuple[int, Event]]) -> None:
         self.links = links
         self.last = links[-1][1].event_id
         self._sse: bytes | None = None
+        self._chunk: bytes | None = None
 
     @property
     def sse(self) -> bytes:
@@ -58,6 +59,13 @@ class Batch:
         if self._sse is None:
             self._sse = b"".join([event.closed(prev) for prev, event in self.links])
         return self._sse
+
+    @property
+    def chunk(self) -> bytes:
+        """The same as one chunk of a chunked HTTP/1.1 body."""
+        if self._chunk is None:
+            self._chunk = b"%x\r\n%b\r\n" % (len(self.sse), self.sse)
+        return self._chunk
 
 
 class Follower(Protocol):
@@ -175,6 +183,11 @@ class Hub:
     def unsent(self) -> bool:
         """Whether events wait for a turn to be written."""
         return bool(self._todo) or (self._ring is not None and self._ring.last > self._sent)
+
+    @property
+    def backlog(self) -> int:
+        """How many events wait for a turn to be written."""
+        return 0 if self._ring is None else self._ring.count_after(self._sent)
 
     @property
     def followers(self) -> int:
@@ -316,7 +329,7 @@ class Hub:
     def retry(self) -> None:
         """Ask again for what failed reads left open."""
         if self._ring is None:
-            if self._flight is None and (self._ahead or self._forked):
+            if self._flight is None:
                 self._open(self._first_cursor())
             return
         if self._flight is None and (self._ahead or self._pending or self._again):
@@ -326,7 +339,9 @@ class Hub:
             self._look_back()
 
     def _first_cursor(self) -> int | None:
-        return None if self._forked else next(iter(self._ahead.values())).at
+        if self._forked or not self._ahead:
+            return None
+        return next(iter(self._ahead.values())).at
 
     def _look_back(self) -> None:
         ring = self._ring
@@ -348,6 +363,11 @@ class Hub:
         self._open(None)
 
     # Connections
+
+    def prepare(self, cursor: int | None) -> None:
+        """Open the hub, if it is not, for somebody who will join at about `cursor`."""
+        if self._ring is None and self._flight is None:
+            self._open(cursor)
 
     def join(self, follower: Follower, cursor: int | None) -> None:
         """Take in a connection that has everything up to `cursor`; None: from now on."""
@@ -517,8 +537,7 @@ class Hub:
             if self._deep_readers:
                 lag = self._lag
                 needed = min([needed, *(lag[one] for one in self._deep_readers if one in lag)])
-            held = len(ring.after(needed)) if needed >= ring.floor else 0
-            surplus = max(min(surplus, len(ring) - held), excess)
+            surplus = max(min(surplus, len(ring) - ring.count_after(needed)), excess)
         if surplus <= 0:
             return
         ring.drop(surplus)

@@ -41,6 +41,10 @@ class Ring:
         """Return the events past `cursor`, which must be held."""
         return self._events[bisect_right(self._ids, cursor, self._start) :]
 
+    def count_after(self, cursor: int) -> int:
+        """Return how many events are held past `cursor`."""
+        return len(self._ids) - bisect_right(self._ids, cursor, self._start)
+
     def append(self, event: Event) -> None:
         """Add the event that follows `last`."""
         assert event.prev == self.last, (event.prev, self.last)

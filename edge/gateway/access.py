@@ -1,0 +1,231 @@
+"""
+Who may follow and use what.
+
+A request is somebody's by one of three credentials, looked for in this order:
+
+    authorization: Bearer …    a session token (JWT)
+    authorization: Stream …    a one-time token, which opens one stream; also as ?token=
+    cookie aivedio_session     the same session token, HttpOnly and SameSite=Lax
+
+A cookie is sent by the browser whoever made the page, so a request by cookie that changes
+something must show by Origin or Sec-Fetch-Site that it is from here, and one that opens a stream
+must not show the contrary.
+
+A session token's claims are sub (user), tenant, projects (optional), sid (session), iat and exp.
+Whether it may use a project is PostgreSQL's answer (`may_access`), which knows members and
+revocations; the claims only say that membership is not needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+from uuid import UUID
+
+import jwt
+from starlette.requests import Request
+
+from edge.gateway.problems import Problem
+from edge.gateway.store import Grant, Redeemed, Store
+
+COOKIE = "aivedio_session"
+SESSION_S = 12 * 3600
+LEEWAY_S = 5
+_LONGEST_TOKEN = 8192
+_MAY_CHANGE = frozenset({"member", "operator"})
+
+
+class Keys(Protocol):
+    """What session tokens are checked with. Each kind of key admits its own algorithms only."""
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """Return the verified claims. Raises `jwt.InvalidTokenError`."""
+
+
+class SecretKey:
+    """One shared secret (HS256), with which the gateway also makes the tokens of logins."""
+
+    def __init__(self, secret: str) -> None:
+        if len(secret.encode()) < 32:
+            raise ValueError("the secret of session tokens needs 32 bytes or more")
+        self._secret = secret
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """Return the verified claims. Raises `jwt.InvalidTokenError`."""
+        return jwt.decode(
+            token,
+            self._secret,
+            algorithms=["HS256"],
+            leeway=LEEWAY_S,
+            options={"require": ["sub", "tenant", "sid", "iat", "exp"], "verify_aud": False},
+        )
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """Return a session token."""
+        return jwt.encode(claims, self._secret, algorithm="HS256")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose request it is. `project`: a one-time token's, which opens nothing else."""
+
+    user: UUID
+    tenant: UUID
+    session: str
+    issued_at: int
+    expires_at: int
+    projects: frozenset[UUID]
+    by_cookie: bool = False
+
+    def grant(self, project: UUID) -> Grant:
+        """Return the right to a project that this identity claims, or hopes, to have."""
+        return Grant(
+            tenant=self.tenant,
+            project=project,
+            user=self.user,
+            session=self.session,
+            issued_at=self.issued_at,
+            claimed=project in self.projects,
+        )
+
+
+class Access:
+    """Finds out who asks, and asks PostgreSQL what they may."""
+
+    def __init__(self, keys: Keys, store: Store, public_url: str) -> None:
+        self._keys = keys
+        self._store = store
+        url = urlsplit(public_url)
+        self._scheme = url.scheme
+        self._origin = f"{url.scheme}://{url.netloc}"
+
+    def identify(self, request: Request) -> Identity:
+        """Return whose request this is. Raises `Problem` unauthenticated."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return self._session(token.strip(), by_cookie=False)
+        cookie = request.cookies.get(COOKIE)
+        if kind or not cookie:
+            raise Problem("unauthenticated")
+        return self._session(cookie, by_cookie=True)
+
+    async def identify_stream(self, request: Request, project: UUID) -> Identity:
+        """Return who opens a stream: besides sessions, one-time tokens count."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() != "stream":
+            if kind or "token" not in request.query_params:
+                identity = self.identify(request)
+                self._require_not_foreign(request, identity)
+                return identity
+            token = request.query_params["token"]
+        redeemed = await self._redeem("stream", token.strip())
+        if redeemed is None or redeemed.project_id != project:
+            raise Problem("unauthenticated")
+        claims = redeemed.claims
+        return Identity(
+            user=redeemed.user_id,
+            tenant=redeemed.tenant_id,
+            session=redeemed.session_id,
+            issued_at=int(claims["iat"]),
+            expires_at=int(claims["exp"]),
+            projects=frozenset({project} if claims.get("claimed") else ()),
+        )
+
+    async def permit(self, identity: Identity, project: UUID, *, change: bool = False) -> Grant:
+        """
+        Return the grant by which this identity uses a project.
+
+        Raises `Problem`: not_found for a project that is missing or not theirs, which look the
+        same; forbidden where they may read but not change.
+        """
+        grant = identity.grant(project)
+        role = await self._store.role(grant)
+        if role is None:
+            raise Problem("not_found")
+        if change and role not in _MAY_CHANGE:
+            raise Problem("forbidden")
+        return grant
+
+    def require_same_site(self, request: Request, identity: Identity) -> None:
+        """Refuse a change by cookie that cannot show that a page of ours asked for it."""
+        if not identity.by_cookie:
+            return
+        origin = request.headers.get("origin")
+        if origin is None:
+            if request.headers.get("sec-fetch-site") != "same-origin":
+                raise Problem("foreign_origin")
+        elif not self._ours(origin, request):
+            raise Problem("foreign_origin")
+
+    async def stream_token(self, identity: Identity, grant: Grant) -> dict[str, Any]:
+        """Make a one-time token that opens a stream of this project."""
+        token = secrets.token_urlsafe(32)
+        claims = {"iat": identity.issued_at, "exp": identity.expires_at, "claimed": grant.claimed}
+        until = await self._store.issue_stream_token(grant, _digest(token), claims)
+        return {"token": token, "expires_at": until.isoformat().replace("+00:00", "Z")}
+
+    async def log_in(self, token: str) -> tuple[str, list[str]] | None:
+        """Redeem a login token: return a session token and the projects it names, or None."""
+        redeemed = await self._redeem("login", token)
+        if redeemed is None or not isinstance(self._keys, SecretKey):
+            return None
+        projects = redeemed.claims.get("projects") or []
+        if redeemed.project_id is not None and str(redeemed.project_id) not in projects:
+            projects = [str(redeemed.project_id), *projects]
+        now = int(time.time())
+        session = self._keys.sign(
+            {
+                "sub": str(redeemed.user_id),
+                "tenant": str(redeemed.tenant_id),
+                "projects": projects,
+                "sid": redeemed.session_id,
+                "iat": now,
+                "exp": now + SESSION_S,
+            }
+        )
+        return session, projects
+
+    async def _redeem(self, purpose: str, token: str) -> Redeemed | None:
+        if not 16 <= len(token) <= 256 or not token.isascii():
+            return None
+        return await self._store.redeem(purpose, _digest(token))
+
+    def _session(self, token: str, *, by_cookie: bool) -> Identity:
+        if len(token) > _LONGEST_TOKEN:
+            raise Problem("unauthenticated")
+        try:
+            claims = self._keys.claims(token)
+            return Identity(
+                user=UUID(claims["sub"]),
+                tenant=UUID(claims["tenant"]),
+                session=str(claims["sid"]),
+                issued_at=int(claims["iat"]),
+                expires_at=int(claims["exp"]),
+                projects=frozenset(UUID(project) for project in claims.get("projects") or ()),
+                by_cookie=by_cookie,
+            )
+        except (jwt.InvalidTokenError, ValueError, TypeError, AttributeError):
+            raise Problem("unauthenticated") from None
+
+    def _require_not_foreign(self, request: Request, identity: Identity) -> None:
+        """Refuse a stream by cookie that another site's page asks for."""
+        if not identity.by_cookie:
+            return
+        origin = request.headers.get("origin")
+        if origin is not None and not self._ours(origin, request):
+            raise Problem("foreign_origin")
+        if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+            raise Problem("foreign_origin")
+
+    def _ours(self, origin: str, request: Request) -> bool:
+        # The cookie belongs to the host that the browser was sent to, by whatever name; a page
+        # of that host, over the scheme that we are reached by, is ours.
+        return origin in (self._origin, f"{self._scheme}://{request.headers.get('host', '')}")
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,426 @@
+"""
+The gateway's HTTP (stage 80): snapshots, commands, streams, and the page.
+
+    GET  /projects/{p}/tasks                 a page of tasks with the cursor that continues it
+    GET  /projects/{p}/tasks/{t}             one task, likewise
+    POST /projects/{p}/tasks                 create; Idempotency-Key makes a repeat harmless
+    POST /projects/{p}/tasks/{t}/cancel
+    POST /projects/{p}/tasks/{t}/retry       a new attempt, with a reason
+    POST /projects/{p}/stream-tokens         a token that opens one stream
+    GET  /projects/{p}/events                the stream (Server-Sent Events)
+    GET  /me                                 who asks, and the projects the session names
+    GET  /login?token=                       a one-time link sets the session's cookie
+    GET  /, /static/…                        the page
+
+Errors are problem+json (`problems`). Every answer carries the request's trace id, which is taken
+from `traceparent` or `x-request-id` where they are sound, and goes into logs and into SQL.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from edge import errors, logs
+from edge.gateway import metrics, pages, problems
+from edge.gateway.access import COOKIE, SESSION_S, Access, Identity
+from edge.gateway.hubs import Hubs
+from edge.gateway.problems import Problem
+from edge.gateway.snapshots import Shared
+from edge.gateway.store import Applied, Grant, Store
+from edge.gateway.stream import EXTENSION, Stream
+from edge.gateway.streams import Streams
+
+logger = logs.get(__name__)
+
+MAX_BODY = 256 * 1024
+PAGE_SIZE = 100
+MAX_PAGE_SIZE = 500
+DEFAULT_PROVIDER = "replicate"
+DEFAULT_MODEL = "wan-video/wan-2.2-t2v-fast"
+# How long a newcomer waits for its project's stream to be read.
+OPEN_WITHIN_S = 5.0
+
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
+_CURSOR = re.compile(r"[0-9]{1,16}")
+_LARGEST_CURSOR = 2**53 - 1
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+_STATUS = re.compile(r"[a-z_]{1,40}")
+_NO_STORE = {"cache-control": "no-store"}
+
+_HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+class Gateway:
+    """The routes and what they need."""
+
+    def __init__(self, store: Store, access: Access, hubs: Hubs, streams: Streams) -> None:
+        self._store = store
+        self._access = access
+        self._hubs = hubs
+        self._streams = streams
+        self._snapshots: Shared[bytes | None] = Shared()
+
+    def app(self, static: pages.Pages, *, secure_cookie: bool) -> ASGIApp:
+        """Return the ASGI application."""
+        self._secure_cookie = secure_cookie
+        project = "/projects/{project}"
+        routes = [
+            Route(f"{project}/tasks", self.list_tasks, methods=["GET"]),
+            Route(f"{project}/tasks", self.create_task, methods=["POST"]),
+            Route(f"{project}/tasks/{{task}}", self.read_task, methods=["GET"]),
+            Route(f"{project}/tasks/{{task}}/cancel", self.cancel_task, methods=["POST"]),
+            Route(f"{project}/tasks/{{task}}/retry", self.retry_task, methods=["POST"]),
+            Route(f"{project}/stream-tokens", self.stream_token, methods=["POST"]),
+            Route(f"{project}/events", _Raw(self.events), methods=["GET"]),
+            Route("/me", self.me, methods=["GET"]),
+            Route("/login", self.login, methods=["GET"]),
+            Route("/", static.index, methods=["GET"]),
+            Route("/static/{path:path}", static.file, methods=["GET"]),
+        ]
+        handlers: Any = {
+            Problem: _on_problem,
+            errors.EdgeError: _on_edge_error,
+            HTTPException: _on_http_exception,
+            ClientDisconnect: _on_disconnect,
+            Exception: _on_mistake,
+        }
+        return Traced(Starlette(routes=routes, exception_handlers=handlers))
+
+    # Snapshots
+
+    async def list_tasks(self, request: Request) -> Response:
+        """Answer with a page of a project's tasks, newest first."""
+        query = request.query_params
+        after = _uuid_or_none(query.get("after"), "after")
+        status = query.get("status")
+        if status is not None and not _STATUS.fullmatch(status):
+            raise Problem("bad_request", "status is not a task's status.")
+        limit = _limit(query.get("limit"))
+        _, grant = await self._enter(request)
+
+        async def question() -> bytes:
+            page = await self._store.tasks(grant.tenant, grant.project, after, limit, status)
+            return orjson.dumps(page)
+
+        key = (grant.tenant, grant.project, after, limit, status)
+        body = await self._snapshots.ask(key, question)
+        return Response(body, headers=_NO_STORE, media_type="application/json")
+
+    async def read_task(self, request: Request) -> Response:
+        """Answer with one task."""
+        _, grant = await self._enter(request)
+        task = _path_id(request, "task")
+
+        async def question() -> bytes | None:
+            found = await self._store.task(grant.tenant, grant.project, task)
+            return None if found is None else orjson.dumps(found)
+
+        body = await self._snapshots.ask((grant.tenant, grant.project, task), question)
+        if body is None:
+            raise Problem("not_found")
+        return Response(body, headers=_NO_STORE, media_type="application/json")
+
+    # Commands
+
+    async def create_task(self, request: Request) -> Response:
+        """Create a task, or answer with the one that the same key made."""
+        _, grant = await self._enter(request, change=True)
+        body = await _json_body(request)
+        given = body.get("input")
+        if not isinstance(given, dict):
+            raise Problem("bad_input", "input must be an object.")
+        provider = _text(body, "provider", DEFAULT_PROVIDER)
+        model = _text(body, "model", DEFAULT_MODEL)
+        applied = await self._store.create_task(
+            grant, provider, model, given, _idempotency_key(request), _trace_id(request)
+        )
+        return await self._done(grant, applied, created=applied.verdict == "applied")
+
+    async def cancel_task(self, request: Request) -> Response:
+        """Ask for a task's cancellation."""
+        _, grant = await self._enter(request, change=True)
+        task = _path_id(request, "task")
+        await _json_body(request, optional=True)
+        applied = await self._store.cancel(grant, task, _trace_id(request))
+        return await self._done(grant, applied)
+
+    async def retry_task(self, request: Request) -> Response:
+        """Start a new attempt of a task that ended."""
+        _, grant = await self._enter(request, change=True)
+        task = _path_id(request, "task")
+        body = await _json_body(request)
+        reason = _text(body, "reason", "")
+        applied = await self._store.retry(
+            grant, task, reason, _idempotency_key(request), _trace_id(request)
+        )
+        return await self._done(grant, applied)
+
+    async def _done(self, grant: Grant, applied: Applied, *, created: bool = False) -> Response:
+        if applied.verdict == "refused":
+            raise Problem("refused")
+        found = await self._store.task(grant.tenant, grant.project, applied.task_id)
+        if found is None:
+            raise Problem("not_found")
+        headers = dict(_NO_STORE)
+        if created:
+            headers["location"] = f"/projects/{grant.project}/tasks/{applied.task_id}"
+        body = orjson.dumps({**found, "verdict": applied.verdict})
+        return Response(body, 201 if created else 200, headers, "application/json")
+
+    # Streams
+
+    async def stream_token(self, request: Request) -> Response:
+        """Make a token that opens one stream of this project."""
+        identity, grant = await self._enter(request)
+        self._access.require_same_site(request, identity)
+        token = await self._access.stream_token(identity, grant)
+        return Response(orjson.dumps(token), 201, _NO_STORE, "application/json")
+
+    async def events(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Open the stream.
+
+        The head of the answer goes out as soon as the stream is known, before its first event.
+        From there the connection is a `Stream`'s, and this request's task ends.
+        """
+        request = Request(scope, receive)
+        if request.method == "HEAD":
+            raise Problem("method_not_allowed")
+        cursor = _cursor(request)
+        project = _path_id(request, "project")
+        identity = await self._access.identify_stream(request, project)
+        grant = await self._access.permit(identity, project)
+        self._streams.admit(grant)
+        entered = False
+        try:
+            hub = await self._hubs.opened(project, cursor, OPEN_WITHIN_S)
+            stream = Stream(hub, grant, identity.expires_at, self._streams)
+            entered = scope["state"]["take"](stream)
+            if entered:
+                self._streams.enter(stream)
+                hub.join(stream, cursor)
+        except Exception:
+            if not entered:
+                raise
+            # The answer has begun, and nobody is left who could turn it into an error.
+            logger.exception("stream failed at its start")
+            stream.give_up("mistake")
+        finally:
+            if not entered:
+                self._streams.release(grant)
+
+    # People
+
+    async def me(self, request: Request) -> Response:
+        """Answer with who asks."""
+        identity = self._access.identify(request)
+        body = {
+            "user": str(identity.user),
+            "tenant": str(identity.tenant),
+            "projects": sorted(str(project) for project in identity.projects),
+            "expires_at": identity.expires_at,
+        }
+        return Response(orjson.dumps(body), headers=_NO_STORE, media_type="application/json")
+
+    async def login(self, request: Request) -> Response:
+        """Turn a one-time link into a session, and lead to the page."""
+        session = await self._access.log_in(request.query_params.get("token", ""))
+        if session is None:
+            # A used link in a browser that it has logged in already leads to the page all the same.
+            projects = [str(project) for project in self._access.identify(request).projects]
+            answer = _to_page(projects)
+        else:
+            token, projects = session
+            answer = _to_page(projects)
+            answer.set_cookie(
+                COOKIE,
+                token,
+                max_age=SESSION_S,
+                httponly=True,
+                samesite="lax",
+                secure=self._secure_cookie,
+            )
+        return answer
+
+    async def _enter(self, request: Request, *, change: bool = False) -> tuple[Identity, Grant]:
+        identity = self._access.identify(request)
+        project = _path_id(request, "project")
+        if change:
+            self._access.require_same_site(request, identity)
+        return identity, await self._access.permit(identity, project, change=change)
+
+
+class Traced:
+    """The outermost layer: gives each request its trace id, and takes the take-over aside."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        take = (scope.get("extensions") or {}).pop(EXTENSION, None)
+        trace_id = _traced(scope["headers"])
+        scope["state"] = {**scope.get("state", {}), "trace_id": trace_id}
+        if take is not None:
+            # Only here `send` is still the request's own, by which uvicorn knows it.
+            scope["state"]["take"] = partial(take, send.__self__)  # type: ignore[attr-defined]
+
+        async def send_traced(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [
+                    *message.get("headers", ()),
+                    (b"x-request-id", trace_id.encode()),
+                ]
+            await send(message)
+
+        try:
+            with logs.tracing(trace_id):
+                await self._app(scope, receive, send_traced)
+        finally:
+            # A reference cycle otherwise, of everything that belonged to the request.
+            scope["state"].pop("take", None)
+
+
+class _Raw:
+    """An endpoint that Starlette calls as an ASGI application, not with a request."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def _to_page(projects: list[str]) -> Response:
+    path = f"/?project={projects[0]}" if projects else "/"
+    headers = {**_NO_STORE, "referrer-policy": "no-referrer"}
+    return RedirectResponse(path, 303, headers)
+
+
+def _traced(headers: list[tuple[bytes, bytes]]) -> str:
+    """Return the trace id that the caller gave, if it can be believed, else a new one."""
+    found = {name: value for name, value in headers if name in (b"traceparent", b"x-request-id")}
+    parent = _TRACEPARENT.fullmatch(found.get(b"traceparent", b"").decode("latin-1"))
+    if parent and parent[1].strip("0"):
+        return parent[1]
+    given = found.get(b"x-request-id", b"").decode("latin-1")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _trace_id(request: Request) -> str:
+    trace_id: str = request.scope["state"]["trace_id"]
+    return trace_id
+
+
+def _path_id(request: Request, name: str) -> uuid.UUID:
+    """Return an id of the path; one that cannot be is one that does not exist."""
+    text = request.path_params[name]
+    try:
+        found = uuid.UUID(text)
+    except ValueError:
+        raise Problem("not_found") from None
+    if str(found) != text.lower():
+        raise Problem("not_found")
+    return found
+
+
+def _cursor(request: Request) -> int | None:
+    """Return where the reader wants to go on: Last-Event-ID wins over `after`."""
+    text = request.headers.get("last-event-id") or request.query_params.get("after")
+    if text is None:
+        return None
+    if not _CURSOR.fullmatch(text) or int(text) > _LARGEST_CURSOR:
+        raise Problem("bad_cursor")
+    return int(text)
+
+
+def _uuid_or_none(text: str | None, name: str) -> uuid.UUID | None:
+    if text is None:
+        return None
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise Problem("bad_request", f"{name} is not an id.") from None
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return PAGE_SIZE
+    if not text.isdecimal() or not text.isascii() or not 1 <= int(text[:6]) <= MAX_PAGE_SIZE:
+        raise Problem("bad_request", f"limit must be a number from 1 to {MAX_PAGE_SIZE}.")
+    return int(text)
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise Problem("bad_request", "Idempotency-Key must be 1 to 200 visible ASCII characters.")
+    return key
+
+
+def _text(body: dict[str, Any], name: str, default: str) -> str:
+    value = body.get(name, default)
+    if not isinstance(value, str) or len(value) > 500:
+        raise Problem("bad_input", f"{name} must be a text of at most 500 characters.")
+    return value
+
+
+async def _json_body(request: Request, *, optional: bool = False) -> dict[str, Any]:
+    """Read the body, bounded: an object, or nothing where it is optional."""
+    raw = bytearray()
+    async for chunk in request.stream():
+        raw += chunk
+        if len(raw) > MAX_BODY:
+            raise Problem("too_large")
+    if optional and not raw:
+        return {}
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise Problem("unsupported_type")
+    try:
+        body = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        raise Problem("bad_request", "The body is not JSON.") from None
+    if not isinstance(body, dict):
+        raise Problem("bad_request", "The body must be an object.")
+    return body
+
+
+async def _on_problem(request: Request, problem: Problem) -> Response:
+    metrics.REFUSED.labels(problem.code).inc()
+    return problem.response(_trace_id(request))
+
+
+async def _on_edge_error(request: Request, error: errors.EdgeError) -> Response:
+    problem = problems.of(error)
+    if problem.status >= 500:
+        logger.warning("request failed", kind=type(error).__name__, code=error.code)
+    return await _on_problem(request, problem)
+
+
+async def _on_http_exception(request: Request, error: HTTPException) -> Response:
+    return await _on_problem(request, Problem(_HTTP_CODES.get(error.status_code, "bad_request")))
+
+
+async def _on_mistake(request: Request, error: Exception) -> Response:
+    # Starlette raises it again once it is answered, so that it is logged with its traceback.
+    return await _on_problem(request, Problem("internal"))
+
+
+async def _on_disconnect(request: Request, error: ClientDisconnect) -> Response:
+    return Response(status_code=400)
