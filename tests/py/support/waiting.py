@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 import psycopg
 
@@ -41,9 +41,19 @@ def eventually(check: Callable[[], Answer], timeout: float = 10.0, what: str = "
         pause = min(LONGEST_PAUSE, pause * 1.5)
 
 
+@overload
 async def eventually_async(
-    check: Callable[[], Answer | Awaitable[Answer]], timeout: float = 10.0, what: str = ""
-) -> Answer:
+    check: Callable[[], Awaitable[Answer]], timeout: float = 10.0, what: str = ""
+) -> Answer: ...
+
+
+@overload
+async def eventually_async(
+    check: Callable[[], Answer], timeout: float = 10.0, what: str = ""
+) -> Answer: ...
+
+
+async def eventually_async(check: Callable[[], Any], timeout: float = 10.0, what: str = "") -> Any:
     """Do what `eventually` does without holding the event loop; the check may be a coroutine."""
     deadline = time.monotonic() + timeout
     pause = FIRST_PAUSE
@@ -51,7 +61,7 @@ async def eventually_async(
         last: object
         try:
             given = check()
-            answer: Answer = await given if inspect.isawaitable(given) else given
+            answer = await given if inspect.isawaitable(given) else given
         except AssertionError as error:
             last = error
         else:
