@@ -74,7 +74,7 @@ class Dispatcher:
     async def dispatch(self, messages: Sequence[Message]) -> Sequence[Result]:
         """Publish a batch in its order; only a body that is no event's is not done."""
         out: list[tuple[str, bytes]] = []
-        published: list[int] = []
+        published: set[int] = set()
         beat: Message | None = None
         results: list[Result] = []
         for message in messages:
@@ -94,14 +94,14 @@ class Dispatcher:
                 self._recent.add(event_id)
         return results
 
-    def _encode(self, message: Message, out: list[tuple[str, bytes]], published: list[int]) -> None:
-        event_id = message.body.get("event_id")
-        if isinstance(event_id, int) and self._recent.knows(event_id):
+    def _encode(self, message: Message, out: list[tuple[str, bytes]], published: set[int]) -> None:
+        frame = encode(message.body)
+        event_id: int = message.body["event_id"]
+        if event_id in published or self._recent.knows(event_id):
             REPEATS.inc()
             return
-        frame = encode(message.body)
         out += [(channel, frame) for channel in self._route.channels(frame[:16])]
-        published.append(message.body["event_id"])
+        published.add(event_id)
 
     @staticmethod
     def _is_fresh(beat: Message) -> bool:

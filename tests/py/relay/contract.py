@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from uuid import UUID, uuid4
@@ -282,7 +282,8 @@ async def _eventually_sent(bus: Bus, messages: Sequence[Message]) -> None:
     async def sent() -> bool:
         return {receipt.fate for receipt in await bus.publish(messages)} == {Fate.SENT}
 
-    await eventually_async(sent, PATIENCE)
+    check: Callable[[], bool | Awaitable[bool]] = sent
+    await eventually_async(check, PATIENCE)
 
 
 async def _drain(subscription: Subscription) -> list[Message]:
