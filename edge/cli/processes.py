@@ -139,6 +139,26 @@ def _consume(settings: Settings) -> Main:
     )
 
 
+def _gateway(settings: Settings) -> Main:
+    from edge.gateway import serve
+
+    assert settings.public_url is not None and settings.jwt_secret is not None
+    public_url, jwt_secret = settings.public_url, settings.jwt_secret.get_secret_value()
+    host, port = split_listen(settings.gateway_listen)
+    return lambda stopping, ready: serve.run(
+        database_url=database_url(settings),
+        redis_url=redis_url(settings),
+        host=host,
+        port=port,
+        public_url=public_url,
+        jwt_secret=jwt_secret,
+        local=settings.local,
+        drain_seconds=settings.drain_seconds,
+        stopping=stopping,
+        ready=ready,
+    )
+
+
 def _upkeep(settings: Settings) -> Main:
     from edge.operate import upkeep
 
@@ -180,6 +200,12 @@ PROCESSES: dict[str, Process] = {
         Process("relay", "Send events from the outbox to the bus.", _DATABASE, _relay),
         Process("dispatch", "Carry events from the bus to Redis.", _DATABASE_REDIS, _dispatch),
         Process("consume", "Do what media and billing want of events.", _DATABASE, _consume),
+        Process(
+            "gateway",
+            "Show browsers their jobs, live.",
+            ("database_url", "redis_url", "public_url", "jwt_secret"),
+            _gateway,
+        ),
         Process("upkeep", "Keep the database tidy.", _DATABASE, _upkeep),
         Process("pretend-media", "A media plane that pretends.", _DATABASE, _pretend_media, True),
         Process("pretend-provider", "A provider that pretends.", (), _pretend_provider, True),

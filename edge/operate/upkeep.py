@@ -1,61 +1,89 @@
 """
-The upkeep loop (stage 90): calls `aivedio.upkeep()` about once a minute.
+The upkeep loop (stage 90): calls each step of `aivedio.upkeep(step)` about once a minute.
 
-All that is due, and how much of it one call may do, is decided in SQL. Each call makes at most
-one change of the schema, so while a call reports that it did something the next one follows soon.
-Any number of these processes may run; the function lets one work at a time.
+What a step does, and how much of it in one call, is decided in SQL. A call makes at most one
+change of the schema, so a step that got something done is called again at once, a few times. Any
+number of these processes may run: the function lets one at a time work.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client import Counter, Gauge
 
 from edge import database, errors, logs
 from edge.backoff import Backoff, pause
+from edge.database import Database
 from edge.process import Ready
 
 logger = logs.get(__name__)
 
-ROUNDS = Counter("aivedio_upkeep_rounds_total", "Calls of aivedio.upkeep().", ["outcome"])
-LAST = Gauge("aivedio_upkeep_last_success_seconds", "Unix time of the last successful round.")
-
-EVERY = 60.0
-SOON = 1.0
+STEPS: Final = ("task_events", "outbox_events", "observations", "purge", "alarms")
+EVERY: Final = 60.0
+# How often one step may follow itself within a round.
+REPEATS: Final = 8
 _STATEMENT_TIMEOUT = 60.0
+_PURGE_BATCH = 1000
+
+CALLS = Counter("aivedio_upkeep_calls_total", "Calls of aivedio.upkeep().", ["step", "outcome"])
+LAST = Gauge("aivedio_upkeep_last_success_seconds", "Unix time of the last full round.")
 
 
 async def run(
     database_url: str, *, stopping: asyncio.Event, ready: Ready, every: float = EVERY
 ) -> None:
-    """Keep the database tidy until `stopping`; ready after the first successful round."""
+    """Keep the database tidy until `stopping`; ready while rounds succeed."""
     backoff = Backoff(first=1.0, cap=every)
     async with database.connect(
-        database_url, role="aivedio_operator", max_size=1, statement_timeout=_STATEMENT_TIMEOUT
+        database_url,
+        role="aivedio_operator",
+        max_size=1,
+        statement_timeout=_STATEMENT_TIMEOUT,
+        lock_timeout=1.0,
     ) as db:
         while not stopping.is_set():
-            try:
-                done = await db.value("upkeep")
-            except errors.EdgeError as error:
-                ROUNDS.labels("failed").inc()
-                logger.warning("upkeep failed", kind=type(error).__name__, code=error.code)
-                await pause(backoff.next(), stopping)
-                continue
-            backoff.reset()
-            ROUNDS.labels("done").inc()
-            LAST.set_to_current_time()
-            ready(True)
-            logger.info("upkeep done", **_fields(done))
-            await pause(_until_next(done, every), stopping)
+            if await _round(db, stopping):
+                backoff.reset()
+                LAST.set_to_current_time()
+                ready(True)
+                wait = every * random.uniform(0.8, 1.2)
+            else:
+                ready(False)
+                wait = backoff.next()
+            await pause(wait, stopping)
 
 
-def _until_next(done: Any, every: float) -> float:
-    more = isinstance(done, dict) and bool(done.get("more"))
-    return (SOON if more else every) * random.uniform(0.8, 1.2)
+async def _round(db: Database, stopping: asyncio.Event) -> bool:
+    """Do every step; one that fails does not keep the others from their turn."""
+    succeeded = True
+    for step in STEPS:
+        try:
+            await _step(db, step, stopping)
+        except errors.EdgeError as error:
+            succeeded = False
+            CALLS.labels(step, "failed").inc()
+            logger.warning("upkeep failed", step=step, kind=type(error).__name__, code=error.code)
+    return succeeded
 
 
-def _fields(done: Any) -> dict[str, Any]:
-    return {"done": done} if done else {}
+async def _step(db: Database, step: str, stopping: asyncio.Event) -> None:
+    before: Any = None
+    for _ in range(REPEATS):
+        answer = await db.value("upkeep", p_step=step)
+        CALLS.labels(step, "done" if answer["ran"] else "elsewhere").inc()
+        result = answer.get("result")
+        if stopping.is_set() or not _did_something(step, before, result):
+            return
+        before = result
+
+
+def _did_something(step: str, before: Any, result: Any) -> bool:
+    """Partition steps answer how many are ahead, purge how many rows it emptied."""
+    if step == "purge":
+        return bool(isinstance(result, int) and result >= _PURGE_BATCH)
+    if step == "alarms" or result is None:
+        return False
+    return bool(result != before)
