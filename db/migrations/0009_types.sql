@@ -144,6 +144,16 @@ create type aivedio.poll_answer as (
 comment on type aivedio.poll_answer is
   'What a poll''s outcome amounts to. meaning: body (with an observation), throttled, not_found, auth, refused, retry or malformed; detail: a short sample for the alarm.';
 
+create type aivedio.submit_answer as (
+  meaning          text,
+  provider_task_id text,
+  error_class      text,
+  error_code       text,
+  error_detail     text
+);
+comment on type aivedio.submit_answer is
+  'What the answer to a submission amounts to. meaning: accepted (with the provider''s id), rejected, again (surely not accepted) or unknown.';
+
 create type aivedio.outbox_message as (
   id          bigint,
   task_id     uuid,

@@ -57,7 +57,8 @@ select aivedio.define_provider('replicate', $profile$
   "fields": {
     "provider_task_id": "$.id",
     "status": "$.status",
-    "progress": null,
+    "progress": "$.logs",
+    "progress_match": "(?:^|[^0-9.])([0-9]{1,3})%\\|",
     "progress_scale": 100,
     "sequence": null,
     "revision": null,
@@ -67,7 +68,6 @@ select aivedio.define_provider('replicate', $profile$
     "outputs": "$.output",
     "client_request_id": null
   },
-  "functions": {"progress": "aivedio._replicate_progress"},
   "words": {
     "webhook": {
       "starting": "queued", "processing": "running", "succeeded": "succeeded",

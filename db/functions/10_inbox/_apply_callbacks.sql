@@ -18,8 +18,10 @@ set search_path = ''
 as $_apply_callbacks$
 declare
   v_claims     aivedio.claimed_callback[] := p_claims;
-  v_claim      aivedio.claimed_callback;
+  v_claim      record;
   v_current    aivedio.claimed_callback;
+  v_provider   text;
+  v_profile    jsonb;
   v_done       aivedio.processed_callback[];
   v_dead       aivedio.processed_callback[] := '{}';
   v_poison     aivedio.processed_callback;
@@ -30,9 +32,18 @@ begin
     v_current := null;
     v_done := '{}';
     begin
-      foreach v_claim in array v_claims loop
-        v_current := v_claim;
-        v_done := v_done || aivedio._process_callback(v_claim);
+      for v_claim in
+        select claim, inbox
+        from pg_catalog.unnest(v_claims) as claim
+        join aivedio.provider_callback_inbox as inbox on inbox.id = claim.inbox_id
+        order by claim.inbox_id
+      loop
+        v_current := v_claim.claim;
+        if v_provider is distinct from (v_claim.inbox).provider then
+          v_provider := (v_claim.inbox).provider;
+          v_profile := aivedio._profile(v_provider);
+        end if;
+        v_done := v_done || aivedio._process_callback(v_current, v_claim.inbox, v_profile);
       end loop;
       return v_done || v_dead;
     exception

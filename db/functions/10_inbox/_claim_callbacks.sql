@@ -1,10 +1,15 @@
 /*
  * Stage 10 · inbox · _claim_callbacks
  *
- * Takes the oldest due callbacks of some shards. A callback's shard is its project's, which only the mapping
- * tells, so candidates are chosen and mapped without locks, and then locked where nobody else holds them.
- * Callbacks that map to no attempt belong to shard 0. Also says which other shards have work, among the
- * candidates that were looked at. The scan starts at the inbox's safe low-water mark.
+ * Takes the oldest due callbacks of some shards. A callback's shard is its project's, which only the mapping to an
+ * attempt tells: by the token of its URL, then by our client_request_id, then by the provider's task id. The first
+ * that names an attempt decides; if another names a different one, the clues disagree and nothing may be applied.
+ * An id that we have never seen contradicts nothing: some providers report another id than they answered at
+ * submission. A callback without an attempt belongs to shard 0.
+ *
+ * Candidates are looked at without locks, from the inbox's safe low-water mark on, until there are enough; then
+ * those are locked that nobody else holds. What was seen of other shards on the way is reported, so that they can
+ * be rung for.
  *
  * Called by   process_inbox
  * Writes      aivedio.queue_marks
@@ -13,8 +18,8 @@
 create or replace function aivedio._claim_callbacks(
   p_shards smallint[],
   p_limit  integer,
-  out claims aivedio.claimed_callback[],
-  out foreign_shards smallint[]
+  out p_claims  aivedio.claimed_callback[],
+  out p_foreign smallint[]
 )
 language plpgsql
 volatile
@@ -22,77 +27,60 @@ set search_path = ''
 as $_claim_callbacks$
 declare
   v_now        constant timestamptz := aivedio._clock();
-  v_high       bigint;
-  v_snapshot   pg_snapshot;
-  v_low        bigint;
-  v_unfinished bigint;
+  v_low        constant bigint := aivedio._advance_inbox_mark();
+  v_candidate  record;
+  v_shard      smallint;
+  v_claims     aivedio.claimed_callback[] := '{}';
 begin
-  -- The order of these matters: see _advance_mark.
-  select case when ids.is_called then ids.last_value else ids.last_value - 1 end
-  into v_high
-  from aivedio.provider_callback_inbox_id_seq as ids;
-  v_snapshot := pg_catalog.pg_current_snapshot();
+  p_foreign := '{}';
 
-  select mark.low
-  into v_low
-  from aivedio.queue_marks as mark
-  where mark.queue = 'inbox'
-    and mark.shard = 0;
-
-  select waiting.id
-  into v_unfinished
-  from aivedio.provider_callback_inbox as waiting
-  where waiting.process_status in ('pending', 'retry')
-    and waiting.id > coalesce(v_low, 0)
-  order by waiting.id
-  limit 1;
-
-  v_low := aivedio._advance_mark('inbox', 0::smallint, v_high, v_snapshot, v_unfinished);
-
-  with candidate as materialized (
-    select waiting.id, waiting.provider, waiting.callback_token_hash, waiting.client_request_id, waiting.provider_task_id
+  for v_candidate in
+    select
+      waiting.id,
+      coalesce(by_token.id, by_request.id, by_task.id) as attempt_id,
+      coalesce(by_token.project_id, by_request.project_id, by_task.project_id) as project_id,
+      (by_token.id = by_request.id) is not false
+        and (by_token.id = by_task.id) is not false
+        and (by_request.id = by_task.id) is not false as agrees
     from aivedio.provider_callback_inbox as waiting
+    left join aivedio.task_attempts as by_token
+      on by_token.callback_token_hash = waiting.callback_token_hash
+      and by_token.provider = waiting.provider
+    left join aivedio.task_attempts as by_request
+      on by_request.provider = waiting.provider
+      and by_request.client_request_id = waiting.client_request_id
+    left join aivedio.task_attempts as by_task
+      on by_task.provider = waiting.provider
+      and by_task.provider_task_id = waiting.provider_task_id
     where waiting.process_status in ('pending', 'retry')
       and waiting.id > v_low
       and (waiting.next_retry_at is null or waiting.next_retry_at <= v_now)
     order by waiting.id
-    limit p_limit * 4
-  ),
-  mapped as materialized (
-    select
-      candidate.id, mapping.attempt_id, mapping.agrees,
-      coalesce(aivedio._shard(mapping.project_id), 0::smallint) as shard
-    from candidate
-    cross join lateral aivedio._map_callback(
-      candidate.provider, candidate.callback_token_hash, candidate.client_request_id, candidate.provider_task_id
-    ) as mapping
-  ),
-  own as materialized (
-    select mapped.id
-    from mapped
-    where mapped.shard = any (p_shards)
-    order by mapped.id
-    limit p_limit
-  ),
-  locked as materialized (
+    limit p_limit * 8
+  loop
+    v_shard := coalesce(aivedio._shard(v_candidate.project_id), 0::smallint);
+    if v_shard = any (p_shards) then
+      v_claims := v_claims
+        || row(v_candidate.id, v_candidate.attempt_id, v_candidate.agrees)::aivedio.claimed_callback;
+      exit when pg_catalog.cardinality(v_claims) >= p_limit;
+    elsif v_shard <> all (p_foreign) then
+      p_foreign := p_foreign || v_shard;
+    end if;
+  end loop;
+
+  with locked as materialized (
     select waiting.id
     from aivedio.provider_callback_inbox as waiting
-    where waiting.id in (select own.id from own)
+    where waiting.id = any (array(select chosen.inbox_id from pg_catalog.unnest(v_claims) as chosen))
       and waiting.process_status in ('pending', 'retry')
-    order by waiting.id
     for no key update skip locked
   )
-  select
-    pg_catalog.array_agg(row(mapped.id, mapped.attempt_id, mapped.agrees)::aivedio.claimed_callback order by mapped.id)
-      filter (where locked.id is not null),
-    coalesce(pg_catalog.array_agg(distinct mapped.shard) filter (where mapped.shard <> all (p_shards)), '{}')
-  into claims, foreign_shards
-  from mapped
-  left join locked on locked.id = mapped.id;
-
-  claims := coalesce(claims, '{}');
+  select coalesce(pg_catalog.array_agg(chosen order by chosen.inbox_id), '{}')
+  into p_claims
+  from pg_catalog.unnest(v_claims) as chosen
+  join locked on locked.id = chosen.inbox_id;
 end;
 $_claim_callbacks$;
 
 comment on function aivedio._claim_callbacks is
-  'Stage 10: lock and map the oldest due callbacks of these shards; also names the other shards that have work.';
+  'Stage 10: map and lock the oldest due callbacks of these shards; also names the other shards that have work.';

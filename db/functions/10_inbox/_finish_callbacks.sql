@@ -19,6 +19,12 @@ declare
   v_now constant timestamptz := aivedio._clock();
   v_cap constant double precision := aivedio._setting('orphan_retry_cap_s');
 begin
+  with redaction as materialized (
+    select
+      provider.name,
+      coalesce(provider.effective -> 'redact_after', '[]') || aivedio._output_paths(provider.effective) as paths
+    from aivedio.providers as provider
+  )
   update aivedio.provider_callback_inbox as inbox
   set process_status  = done.status,
       verdict         = done.verdict,
@@ -32,16 +38,13 @@ begin
         )
       end,
       payload         = case
-        when done.status = 'done' then aivedio._redact(
-          inbox.payload,
-          coalesce(provider.effective -> 'redact_after', '[]') || aivedio._output_paths(provider.effective)
-        )
+        when done.status = 'done' then aivedio._redact(inbox.payload, redaction.paths)
         else inbox.payload
       end
   from pg_catalog.unnest(p_done) as done
-  cross join aivedio.providers as provider
+  cross join redaction
   where inbox.id = done.inbox_id
-    and provider.name = inbox.provider;
+    and redaction.name = inbox.provider;
 end;
 $_finish_callbacks$;
 

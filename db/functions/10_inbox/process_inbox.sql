@@ -31,7 +31,7 @@ declare
   v_shard   smallint;
   v_result  aivedio.inbox_batch;
 begin
-  select claim.claims, claim.foreign_shards
+  select claim.p_claims, claim.p_foreign
   into v_claims, v_result.foreign_shards
   from aivedio._claim_callbacks(p_shards, p_limit) as claim;
 

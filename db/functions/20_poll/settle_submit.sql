@@ -24,7 +24,7 @@ as $settle_submit$
 declare
   v_attempt aivedio.task_attempts;
   v_profile jsonb;
-  v_answer  record;
+  v_answer  aivedio.submit_answer;
   v_result  aivedio.applied;
 begin
   perform aivedio._lock_attempts(array[p_attempt]);
@@ -41,21 +41,19 @@ begin
   end if;
 
   v_profile := aivedio._profile(v_attempt.provider);
-  select answer.*
-  into v_answer
-  from aivedio._submit_outcome(v_profile, p_outcome) as answer;
+  v_answer := aivedio._read_submit(v_profile, p_outcome);
 
-  if v_answer.outcome = 'accepted' then
+  if v_answer.meaning = 'accepted' then
     v_result := aivedio._accept_submit(v_attempt, v_profile, v_answer.provider_task_id);
   elsif v_attempt.submit_state not in ('sent', 'unknown') then
     return aivedio._settled('duplicate', p_attempt);
-  elsif v_answer.outcome = 'unknown' then
+  elsif v_answer.meaning = 'unknown' then
     if v_attempt.submit_state = 'unknown' then
       return aivedio._settled('duplicate', p_attempt);
     end if;
     perform aivedio._lose_submit(v_attempt, coalesce(p_outcome ->> 'error', 'HTTP ' || (p_outcome ->> 'http_status'), p_outcome ->> 'kind'));
     v_result := aivedio._settled('applied', p_attempt);
-  elsif v_answer.outcome = 'again' and v_attempt.submit_tries < aivedio._setting('submit_retries') then
+  elsif v_answer.meaning = 'again' and v_attempt.submit_tries < aivedio._setting('submit_retries') then
     perform aivedio._delay_submit(v_attempt, p_outcome);
     v_result := aivedio._settled('applied', p_attempt);
   else
@@ -73,7 +71,7 @@ begin
   if v_result.event_id is not null then
     perform aivedio._ring_outbox(array[v_result.task_id]);
   end if;
-  if v_answer.outcome = 'accepted' then
+  if v_answer.meaning = 'accepted' then
     perform aivedio._ring('aivedio_poll');
   end if;
   return v_result;

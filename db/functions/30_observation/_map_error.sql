@@ -14,8 +14,8 @@ create or replace function aivedio._map_error(
   p_text    text,
   p_class   text,
   p_code    text,
-  out error_class text,
-  out error_code  text
+  out p_error_class text,
+  out p_error_code  text
 )
 language plpgsql
 immutable
@@ -26,15 +26,15 @@ declare
 begin
   if v_text <> '' then
     select rule.value ->> 'class', rule.value ->> 'code'
-    into error_class, error_code
+    into p_error_class, p_error_code
     from pg_catalog.jsonb_array_elements(p_profile -> 'errors') with ordinality as rule (value, place)
     where v_text ~* (rule.value ->> 'match')
     order by rule.place
     limit 1;
   end if;
 
-  error_class := coalesce(error_class, p_class);
-  error_code := coalesce(error_code, p_code);
+  p_error_class := coalesce(p_error_class, p_class);
+  p_error_code := coalesce(p_error_code, p_code);
 end;
 $_map_error$;
 

@@ -91,7 +91,7 @@ begin
   end if;
 
   if v_result.normalized_status = 'failed' then
-    select mapped.error_class, mapped.error_code
+    select mapped.p_error_class, mapped.p_error_code
     into v_result.error_class, v_result.error_code
     from aivedio._map_error(
       p_profile, v_error,

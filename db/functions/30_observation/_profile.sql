@@ -17,7 +17,8 @@ as $_profile$
 declare
   v_profile jsonb;
 begin
-  select provider.effective
+  -- The concatenation leaves a plain value: a compressed one would be unpacked again by each use.
+  select provider.effective || '{}'
   into v_profile
   from aivedio.providers as provider
   where provider.name = p_provider;

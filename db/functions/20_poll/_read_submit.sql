@@ -1,0 +1,70 @@
+/*
+ * Stage 20 · poll · _read_submit
+ *
+ * What the answer to a submission means. The line that matters is whether the provider may have accepted it:
+ *
+ *   accepted   it says so, and names the job
+ *   rejected   it says no, or why it cannot
+ *   again      it surely has not: never sent, refused for its rate, or for our credential
+ *   unknown    anything else: no answer, a server error, an answer without the job's id
+ *
+ * Called by   settle_submit
+ * Writes      nothing
+ * Locks       nothing
+ */
+create or replace function aivedio._read_submit(
+  p_profile jsonb,
+  p_outcome jsonb
+)
+returns aivedio.submit_answer
+language plpgsql
+stable
+set search_path = ''
+as $_read_submit$
+declare
+  v_rule   constant jsonb := p_profile -> 'submit';
+  v_kind   constant text := p_outcome ->> 'kind';
+  v_status constant integer := (p_outcome ->> 'http_status')::integer;
+  v_body   constant jsonb := p_outcome -> 'body';
+  v_answer aivedio.submit_answer;
+begin
+  v_answer.meaning := 'unknown';
+
+  if v_kind = 'not_sent' then
+    v_answer.meaning := 'again';
+    v_answer.error_class := 'unreachable';
+    v_answer.error_code := 'provider_unreachable';
+  elsif v_kind = 'response' and (v_rule -> 'accepted') @> pg_catalog.to_jsonb(v_status) then
+    v_answer.provider_task_id := aivedio._read_id(v_body, v_rule ->> 'provider_task_id');
+    if v_answer.provider_task_id is not null then
+      v_answer.meaning := 'accepted';
+    end if;
+  elsif v_kind in ('response', 'malformed', 'too_large') and v_status between 400 and 499 then
+    case aivedio._http_meaning(p_profile, 'submit', v_status)
+      when 'throttled' then
+        v_answer.meaning := 'again';
+        v_answer.error_class := 'throttled';
+        v_answer.error_code := 'provider_busy';
+      when 'auth' then
+        v_answer.meaning := 'again';
+        v_answer.error_class := 'credential_refused';
+        v_answer.error_code := 'provider_unreachable';
+      when 'retry' then
+        v_answer.meaning := 'unknown';
+      else
+        v_answer.meaning := 'rejected';
+        v_answer.error_detail := pg_catalog.left(
+          coalesce(aivedio._read_text(v_body, v_rule ->> 'error_message'), v_body ->> 'detail', v_body #>> '{}'), 1000
+        );
+        select mapped.p_error_class, mapped.p_error_code
+        into v_answer.error_class, v_answer.error_code
+        from aivedio._map_error(p_profile, v_answer.error_detail, 'rejected', 'provider_rejected') as mapped;
+    end case;
+  end if;
+
+  return v_answer;
+end;
+$_read_submit$;
+
+comment on function aivedio._read_submit is
+  'Stage 20: what the answer to a submission means: accepted, rejected, again or unknown.';
