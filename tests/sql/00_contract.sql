@@ -288,7 +288,7 @@ select is_empty(
 
 select set_eq(
   $$ select name from schema_function where code ~* '\mwhen\s+others\M' $$,
-  array['process_inbox'],
+  array['_apply_callbacks'],
   'only the inbox catches every error, to isolate a poison row; it raises again what is not the row''s fault'
 );
 

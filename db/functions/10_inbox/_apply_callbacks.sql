@@ -23,14 +23,14 @@ declare
   v_provider   text;
   v_profile    jsonb;
   v_done       aivedio.processed_callback[];
-  v_dead       aivedio.processed_callback[] := '{}';
+  v_dead       aivedio.processed_callback[] := '{}'::aivedio.processed_callback[];
   v_poison     aivedio.processed_callback;
   v_sqlstate   text;
   v_constraint text;
 begin
   loop
     v_current := null;
-    v_done := '{}';
+    v_done := '{}'::aivedio.processed_callback[];
     begin
       for v_claim in
         select claim, inbox
@@ -45,7 +45,7 @@ begin
         end if;
         v_done := v_done || aivedio._process_callback(v_current, v_claim.inbox, v_profile);
       end loop;
-      return v_done || v_dead;
+      exit;
     exception
       when others then
         get stacked diagnostics
@@ -71,9 +71,11 @@ begin
         from pg_catalog.unnest(v_claims) as claim
         where claim.inbox_id <> v_current.inbox_id
           and (pg_catalog.cardinality(v_dead) <= 3 or claim.inbox_id < v_current.inbox_id);
-        v_claims := coalesce(v_claims, '{}');
+        v_claims := coalesce(v_claims, '{}'::aivedio.claimed_callback[]);
     end;
   end loop;
+
+  return v_done || v_dead;
 end;
 $_apply_callbacks$;
 

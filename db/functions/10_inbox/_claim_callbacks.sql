@@ -30,9 +30,9 @@ declare
   v_low        constant bigint := aivedio._advance_inbox_mark();
   v_candidate  record;
   v_shard      smallint;
-  v_claims     aivedio.claimed_callback[] := '{}';
+  v_claims     aivedio.claimed_callback[] := '{}'::aivedio.claimed_callback[];
 begin
-  p_foreign := '{}';
+  p_foreign := '{}'::smallint[];
 
   for v_candidate in
     select

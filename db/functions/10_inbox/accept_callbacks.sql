@@ -28,7 +28,7 @@ declare
   v_item     record;
   v_answer   aivedio.accepted_callback;
   v_ring     boolean := false;
-  v_unusable text[] := '{}';
+  v_unusable text[] := '{}'::text[];
   v_provider text;
 begin
   -- A transaction owns an id before it draws from the sequence: the low-water mark relies on it.

@@ -38,7 +38,7 @@ declare
   v_delay    interval;
   v_until    timestamptz;
   v_failures integer;
-  v_alarms   text[] := '{}';
+  v_alarms   text[] := '{}'::text[];
   v_alarm    text;
 begin
   select attempt.*

@@ -10,6 +10,7 @@
  */
 create or replace function aivedio._send_submit(
   p_attempt       aivedio.task_attempts,
+  p_worker        text,
   p_callback_base text
 )
 returns aivedio.provider_request
@@ -43,6 +44,7 @@ begin
       submit_token        = attempt.submit_token + 1,
       submit_tries        = attempt.submit_tries + 1,
       submit_lease_until  = v_now + pg_catalog.make_interval(secs => aivedio._setting('submit_lease_s')::double precision),
+      submit_leased_by    = p_worker,
       callback_token_hash = case when v_calls then pg_catalog.sha256(pg_catalog.convert_to(v_token, 'UTF8')) end,
       updated_at          = v_now
   where attempt.id = p_attempt.id

@@ -19,7 +19,7 @@ as $_settled$
 declare
   v_result aivedio.applied;
 begin
-  select p_verdict, task.id, p_attempt, task.version, null, task.status, task.stage, task.progress
+  select p_verdict, task.id, p_attempt, task.version, null::bigint, task.status, task.stage, task.progress
   into v_result
   from aivedio.task_attempts as attempt
   join aivedio.generation_tasks as task on task.id = attempt.task_id

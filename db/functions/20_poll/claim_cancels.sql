@@ -24,7 +24,7 @@ declare
   v_lease   constant interval := pg_catalog.make_interval(secs => aivedio._setting('cancel_lease_s')::double precision);
   v_due     record;
   v_attempt aivedio.task_attempts;
-  v_tired   text[] := '{}';
+  v_tired   text[] := '{}'::text[];
   v_alarm   text;
 begin
   for v_due in
@@ -56,6 +56,7 @@ begin
           cancel_token       = attempt.cancel_token + 1,
           cancel_tries       = attempt.cancel_tries + 1,
           cancel_lease_until = v_now + v_lease,
+          cancel_leased_by   = p_worker,
           updated_at         = v_now
       where attempt.id = v_due.id
       returning attempt.* into v_attempt;

@@ -26,7 +26,7 @@ declare
   v_now     constant timestamptz := aivedio._clock();
   v_due     uuid[];
   v_lost    uuid[];
-  v_tasks   uuid[] := '{}';
+  v_tasks   uuid[] := '{}'::uuid[];
   v_attempt aivedio.task_attempts;
 begin
   if not pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('aivedio_claim_submits'), 0) then
@@ -60,7 +60,7 @@ begin
   loop
     v_tasks := v_tasks || v_attempt.task_id;
     if aivedio._may_submit(v_attempt) then
-      return next aivedio._send_submit(v_attempt, p_callback_base);
+      return next aivedio._send_submit(v_attempt, p_worker, p_callback_base);
     end if;
   end loop;
 

@@ -14,7 +14,7 @@ stable
 set search_path = ''
 as $_profile_problems$
 declare
-  v_problems text[] := '{}';
+  v_problems text[] := '{}'::text[];
 begin
   if pg_catalog.jsonb_typeof(p_profile) is distinct from 'object' then
     return array['a profile is a JSON object'];
