@@ -1,0 +1,1 @@
+"""The edges: where HTTP meets the stored functions that decide."""

@@ -14,11 +14,9 @@ from typing import Final, Protocol
 
 import structlog
 from prometheus_client import Counter, Gauge
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
+from edge import pubsub
 from edge.backoff import Backoff
 
 logger = structlog.get_logger(__name__)
@@ -58,14 +56,8 @@ class Publisher:
     """A connection to Redis that is made, lost and made again as needed."""
 
     def __init__(self, url: str) -> None:
-        self._redis: Redis = Redis.from_url(
-            url,
-            socket_timeout=ANSWER_WITHIN,
-            socket_connect_timeout=ANSWER_WITHIN,
-            socket_keepalive=True,
-            retry=Retry(NoBackoff(), 0),
-            client_name="aivedio-dispatch",
-            max_connections=2,
+        self._redis = pubsub.client(
+            url, answer_within=ANSWER_WITHIN, client_name="aivedio-dispatch", max_connections=2
         )
         self._backoff = Backoff(0.05, 2.0)
         self._closed_until = 0.0

@@ -19,13 +19,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final
 
-import redis.asyncio
 from redis.asyncio.client import PubSub
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from edge import logs
+from edge import logs, pubsub
 from edge.backoff import Backoff, pause
 from edge.gateway import metrics
 from edge.gateway.hubs import Hubs
@@ -48,14 +45,7 @@ class Feed:
     def __init__(
         self, url: str, database_id: str, hubs: Hubs, on_confirmed: Callable[[], None]
     ) -> None:
-        self._client = redis.asyncio.Redis.from_url(
-            url,
-            socket_connect_timeout=CONNECT_S,
-            socket_timeout=CONNECT_S,
-            socket_keepalive=True,
-            # One try: this class does the trying again, and wants to know of every loss.
-            retry=Retry(NoBackoff(), 0),
-        )
+        self._client = pubsub.client(url, answer_within=CONNECT_S)
         self._events = f"aivedio:{database_id}:events"
         self._control = f"aivedio:{database_id}:control"
         self._hubs = hubs
