@@ -101,6 +101,17 @@ class Account:
     resets: int = 0
     reconnects: int = 0
 
+    def mere_progress(self) -> set[int]:
+        """Return the ids of events that changed nothing but progress and were overtaken."""
+        found: set[int] = set()
+        before: dict[str, Seen] = {}
+        for seen in self.events.values():
+            earlier = before.get(seen.task_id)
+            if earlier is not None and _standing(earlier) == _standing(seen):
+                found.add(seen.event_id)
+            before[seen.task_id] = seen
+        return found - {seen.event_id for seen in self.latest.values()}
+
     def take(self, frame: Frame, now: float) -> bool:
         """Enter a frame that was read at `now`; answer whether it was a new event."""
         match frame.event:
@@ -207,6 +218,10 @@ async def read(gateway: Gateway, cursor: int | None) -> AsyncGenerator[list[Fram
         async for chunk in response.aiter_raw():
             if frames := parser.feed(chunk):
                 yield frames
+
+
+def _standing(seen: Seen) -> tuple[Any, ...]:
+    return tuple(seen.payload.get(name) for name in ("status", "stage", "attempt_no"))
 
 
 def _data(frame: Frame) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Scenario:
     """
     One job: its plan, what the run does to it meanwhile, and how it must end.
 
-    `error` is the public code of a failure. `submissions` is how often the provider must have
+    `error` is the public code of an end that nobody asked for. `submissions` is how often the provider must have
     been asked to generate: once, and once more for each retry that the run itself makes.
     """
 
@@ -89,7 +89,9 @@ ALL: tuple[Scenario, ...] = (
     Scenario(_faulty(Fault.FORGED, Fault.OUTDATED, Fault.LIE, Fault.GARBLED, run_s=3), "ready"),
     Scenario(_faulty(Fault.DROP, Fault.POLL_ERROR, Fault.POLL_MALFORMED), "ready"),
     Scenario(_faulty(Fault.DROP, Fault.POLL_MISSING, Fault.POLL_THROTTLED), "ready"),
-    Scenario(_faulty(Fault.DROP, Fault.POLL_SLOW, outcome="aborted"), "canceled"),
+    Scenario(
+        _faulty(Fault.DROP, Fault.POLL_SLOW, outcome="aborted"), "canceled", "canceled_by_provider"
+    ),
     Scenario(
         {"attempts": [_faulty(Fault.OLD_ATTEMPT, outcome="failed"), {"run_s": 3}]},
         "ready",

@@ -95,7 +95,7 @@ class System:
             task,
             status,
             asset_id="ast_1" if status == "ready" else None,
-            error={"code": task.scenario.error} if status == "failed" else None,
+            error={"code": task.scenario.error} if task.scenario.error else None,
         )
 
     # the gateway
