@@ -60,6 +60,7 @@ ACQUIRE_TIMEOUT = 1.0
 ANSWER_WITHIN = 4.5
 BODY_SECONDS = 4.0
 RETRY_AFTER = 5
+RELOAD_EVERY = 30.0
 MAX_TOKEN = 200
 MAX_HEADER_KEPT = 512
 
@@ -318,6 +319,7 @@ async def run(
     local: bool = False,
     commits_in_flight: int = 1,
     drain_within: float = 8.0,
+    flood: Flood | None = None,
 ) -> None:
     """
     Serve callbacks on `listen` (host:port) until `stopping`, then finish what is in flight.
@@ -344,7 +346,7 @@ async def run(
                 secrets=Secrets(),
                 accept=accept,
                 refusals=refusals,
-                flood=Flood(),
+                flood=flood or Flood(),
                 trusted_proxies=trusted_proxies,
                 local=local,
                 doubt=doubt.set,
@@ -420,5 +422,5 @@ async def _reload_on_change(
         heard=heard,
         refresh=reload,
         stopping=stopping,
-        every=30.0,
+        every=RELOAD_EVERY,
     )
