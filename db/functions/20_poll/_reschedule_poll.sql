@@ -116,6 +116,9 @@ begin
     );
   end loop;
 
+  if p_result.verdict = 'unknown_word' then
+    perform aivedio._alarm_word(p_answer.observation);
+  end if;
   return v_result;
 end;
 $_reschedule_poll$;

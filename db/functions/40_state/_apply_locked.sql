@@ -8,9 +8,11 @@
  * An attempt keeps its own end even when it is no longer the task's current one, so that its polls stop and a
  * late result can be adopted; the task is not touched.
  *
+ * An unknown word is only answered as such: alarms come last in a transaction, so the caller raises it.
+ *
  * Called by   apply_observation, process_inbox, settle_poll, settle_submit
- * Writes      what _emit writes; aivedio.task_attempts, aivedio.observations, aivedio.reconciliation_cases, aivedio.alarms
- * Locks       nothing more than the caller, then the case's and the alarm's row
+ * Writes      what _emit writes; aivedio.task_attempts, aivedio.observations, aivedio.reconciliation_cases
+ * Locks       nothing more than the caller, then the case's row
  * Raises      VC402  there is no such attempt
  */
 create or replace function aivedio._apply_locked(p_observation aivedio.provider_observation)
@@ -86,11 +88,6 @@ begin
         'discarded_by_policy', coalesce(v_judgement.discarded, false),
         'source', p_observation.source, 'inbox_id', p_observation.inbox_id
       )
-    );
-  elsif v_judgement.verdict = 'unknown_word' then
-    perform aivedio._raise_alarm(
-      'unknown_word', p_observation.provider || ':' || coalesce(p_observation.provider_word, ''),
-      pg_catalog.jsonb_build_object('source', p_observation.source, 'attempt_id', v_attempt.id)
     );
   end if;
 

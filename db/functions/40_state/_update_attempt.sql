@@ -35,6 +35,7 @@ begin
     p_attempt.cancel_state := nullif(p_attempt.cancel_state, 'due');
     p_attempt.error_class := p_observation.error_class;
     p_attempt.error_code := p_observation.error_code;
+    p_attempt.error_detail := p_observation.error_detail;
   elsif v_moves and p_attempt.terminal_at is null and v_observed in ('queued', 'running') then
     if aivedio._status_rank(v_observed) >= aivedio._status_rank(p_attempt.known_status) then
       p_attempt.known_status := v_observed;
@@ -43,6 +44,10 @@ begin
     if p_observation.progress > coalesce(p_attempt.progress, -1) then
       p_attempt.progress := p_observation.progress;
       p_attempt.progress_at := v_now;
+    end if;
+    if p_attempt.submit_state in ('sent', 'unknown') then
+      -- A callback overtook the answer to the submission, which may never come: polling begins with it.
+      p_attempt.next_poll_at := coalesce(p_attempt.next_poll_at, v_now + interval '10 seconds');
     end if;
   elsif p_verdict = 'conflict' then
     p_attempt.next_poll_at := coalesce(p_attempt.next_poll_at, v_now + interval '5 minutes');
@@ -66,6 +71,7 @@ begin
       cancel_state      = p_attempt.cancel_state,
       error_class       = p_attempt.error_class,
       error_code        = p_attempt.error_code,
+      error_detail      = p_attempt.error_detail,
       provider_task_id  = coalesce(attempt.provider_task_id, p_observation.provider_task_id),
       submit_state      = case
         when attempt.submit_state in ('due', 'sent', 'unknown') and p_observation.source in ('webhook', 'poll') then 'accepted'

@@ -33,6 +33,10 @@ begin
 
   v_result := aivedio._apply_locked(p_observation);
 
+  if v_result.verdict = 'unknown_word' then
+    perform aivedio._alarm_word(p_observation);
+  end if;
+
   if v_result.event_id is not null then
     perform aivedio._ring('aivedio_outbox', aivedio._shard(v_result.task_id));
   end if;
