@@ -11,7 +11,7 @@ import os
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
@@ -109,25 +109,29 @@ def _add(process: Process) -> None:
         from edge import process as life
 
         settings = _settings.load()
-        raise typer.Exit(
-            life.run(
-                process.name,
-                process.main(settings),
-                admin_port=settings.admin_port,
-                log_level=settings.log_level,
-                stop_within=settings.drain_seconds + 10.0,
-            )
+        status = life.run(
+            process.name,
+            process.main(settings),
+            admin_port=settings.admin_port,
+            log_level=settings.log_level,
+            stop_within=settings.drain_seconds + 10.0,
         )
+        _leave(status)
 
 
 for _process in PROCESSES.values():
     _add(_process)
 
 
-def _fail(text: str, status: int) -> None:
+def _fail(text: str, status: int) -> NoReturn:
     sys.stderr.write(f"{text}\n")
+    sys.exit(status)
+
+
+def _leave(status: int) -> NoReturn:
+    # All is closed by now, and taking an interpreter apart takes longer than stopping did.
+    sys.stdout.flush()
     sys.stderr.flush()
-    # typer.Exit is only understood inside a command.
     os._exit(status)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
+
+import pytest
 
 
 def alive(pid: int) -> bool:
@@ -45,6 +48,25 @@ def holding(lock: Path) -> list[int]:
     except FileNotFoundError:
         return []
     return [pid for pid in _pids() if _has_open(pid, (wanted.st_dev, wanted.st_ino))]
+
+
+def python_for_everybody() -> tuple[str, dict[str, str]]:
+    """
+    Return a Python that plain users may run with our packages, and the environment for it.
+
+    Our own may lie below a closed folder such as /root; then the machine's serves, if it is of
+    the same version. Skips the test where there is none.
+    """
+    environment = {**os.environ, "HOME": "/nonexistent"}
+    own = Path(sys.executable).resolve()
+    if all(folder.stat().st_mode & 0o001 for folder in (own, *own.parents)):
+        return sys.executable, environment
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    system = Path("/usr/bin") / name
+    if not system.exists():
+        pytest.skip(f"plain users can run neither {own} nor {system}")
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    return str(system), {**environment, "PYTHONPATH": os.pathsep.join(packages)}
 
 
 def _pids() -> list[int]:
