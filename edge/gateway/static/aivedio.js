@@ -382,7 +382,7 @@ export class ProjectFeed extends EventTarget {
 
     if (signal.aborted || epoch !== this.#ledger.epoch) return;
     const streaming = this.#link !== null && !this.#link.closed;
-    const taken = this.#ledger.snapshot({ tasks, head, whole: next === null }, streaming);
+    const taken = this.#ledger.snapshot({ tasks, head }, streaming);
     if (taken === null) return;
     this.#asOf = Math.max(this.#asOf ?? 0, asked);
     if (!streaming) this.#problem = null;
@@ -419,8 +419,8 @@ export class ProjectFeed extends EventTarget {
     }
   }
 
-  #detail({ task, last_event_id: head }, source) {
-    const changed = this.#ledger.detail(task, head ?? task.last_event_id ?? Infinity);
+  #detail({ task }, source) {
+    const changed = this.#ledger.detail(task);
     if (changed) this.#publish({ changed: [changed], removed: [] }, source);
   }
 

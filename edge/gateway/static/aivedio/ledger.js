@@ -20,7 +20,6 @@ export class Ledger {
 
   #needs = 0;
   #held = [];
-  #learnt = new Map();
 
   get complete() {
     return !this.dirty && this.cursor >= this.head;
@@ -59,7 +58,7 @@ export class Ledger {
    * Off the stream the cursor goes where the snapshot is, and the server judges it when the
    * stream opens. On the stream the cursor is the stream's own, and the events held back follow.
    */
-  snapshot({ tasks, head, whole }, streaming) {
+  snapshot({ tasks, head }, streaming) {
     if (streaming && this.dirty && head < this.#needs) return null;
     this.counters.snapshots += 1;
     const anew = this.dirty;
@@ -73,13 +72,10 @@ export class Ledger {
       const next = older ? { ...task, ...known } : task;
       if (known === undefined || !alike(known, next)) changed.push(next);
       this.tasks.set(task.id, next);
-      if (!older) this.#learnt.set(task.id, head);
     }
-    for (const id of [...this.tasks.keys()]) {
-      if (present.has(id) || (!anew && (!whole || this.#learnt.get(id) > head))) continue;
-      this.tasks.delete(id);
-      this.#learnt.delete(id);
-      removed.push(id);
+    // Tasks do not vanish, unless the database went back to where they did not exist.
+    for (const id of anew ? [...this.tasks.keys()] : []) {
+      if (!present.has(id) && this.tasks.delete(id)) removed.push(id);
     }
 
     this.head = anew ? head : Math.max(head, this.head);
@@ -91,9 +87,9 @@ export class Ledger {
       return { changed, removed };
     }
     for (const { id, data } of held) {
-      if (id > head && data.prev < head) this.#taint(id);
+      if (data.prev < head && head < id) this.#taint(id);
       if (this.dirty) this.#held.push({ id, data });
-      else if (id > head) {
+      else {
         const task = this.#apply(id, data);
         if (task !== null) changed.push(task);
       }
@@ -101,23 +97,21 @@ export class Ledger {
     return { changed, removed };
   }
 
-  /** Takes one task that was read by itself at `head`; returns it if something changed. */
-  detail(task, head) {
+  /** Takes one task that was read by itself; returns it if something changed. */
+  detail(task) {
     const known = this.tasks.get(task.id);
     const older = known !== undefined && task.task_version < known.task_version;
     const next = older ? { ...task, ...known } : task;
     if (known !== undefined && alike(known, next)) return null;
     this.tasks.set(task.id, next);
-    if (!older) this.#learnt.set(task.id, head);
     return next;
   }
 
   #apply(id, { prev: _prev, task_id: key, ...fields }) {
     const known = this.tasks.get(key);
-    if (known !== undefined && fields.task_version <= known.task_version) return null;
+    if (id <= this.head || fields.task_version <= known?.task_version) return null;
     const task = { ...known, ...fields, id: key, last_event_id: id };
     this.tasks.set(key, task);
-    this.#learnt.set(key, id);
     return task;
   }
 
