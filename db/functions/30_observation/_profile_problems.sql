@@ -1,7 +1,8 @@
 /*
  * Stage 30 · observation · _profile_problems
  *
- * Lists what is wrong with a provider's profile, each problem with the place of its cause.
+ * Lists what is wrong with a provider's profile, each problem with its place. Everything is looked at, so that
+ * a DBA learns of all mistakes at once.
  *
  * Called by   _check_profile
  * Writes      nothing
@@ -14,12 +15,27 @@ stable
 set search_path = ''
 as $_profile_problems$
 declare
-  v_problems text[] := '{}'::text[];
+  v_known constant text[] := array[
+    'base_url', 'local', 'auth', 'models', 'submit', 'poll', 'cancel', 'webhook', 'fields', 'functions', 'words',
+    'hidden_failures', 'success_needs_output', 'errors', 'max_outputs', 'output_lifetime_s', 'deadline_s', 'retry_span_s',
+    'quota', 'redact', 'redact_after', 'notes'
+  ];
 begin
   if pg_catalog.jsonb_typeof(p_profile) is distinct from 'object' then
     return array['a profile is a JSON object'];
   end if;
-  return v_problems;
+
+  return array(
+      select pg_catalog.format('%s: no such key', key.name)
+      from pg_catalog.jsonb_object_keys(p_profile) as key (name)
+      where key.name <> all (v_known)
+      order by key.name
+    )
+    || aivedio._access_problems(p_profile)
+    || aivedio._request_problems(p_profile)
+    || aivedio._field_problems(p_profile)
+    || aivedio._rule_problems(p_profile)
+    || aivedio._number_problems(p_profile);
 end;
 $_profile_problems$;
 

@@ -1,0 +1,73 @@
+/*
+ * Stage 30 · observation · _access_problems
+ *
+ * What is wrong with a profile's base URL, credentials and webhook section. A plain http base needs "local", and
+ * secrets are references: a value that looks like a secret is refused wherever it stands.
+ *
+ * Called by   _profile_problems
+ * Writes      nothing
+ * Locks       nothing
+ */
+create or replace function aivedio._access_problems(p_profile jsonb)
+returns text[]
+language plpgsql
+stable
+set search_path = ''
+as $_access_problems$
+declare
+  v_reference constant text := '^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$';
+  v_base      constant text := coalesce(p_profile ->> 'base_url', '');
+  v_local     constant boolean := p_profile -> 'local' = 'true';
+  v_auth      constant jsonb := p_profile -> 'auth';
+  v_webhook   constant jsonb := p_profile -> 'webhook';
+  v_problems  text[] := '{}'::text[];
+begin
+  if v_base !~ '^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*[A-Za-z0-9._~-])?$' then
+    v_problems := v_problems || 'base_url: a URL with scheme and host, without a slash at its end, a query or a user'::text;
+  elsif v_base like 'http://%' and not coalesce(v_local, false) then
+    v_problems := v_problems || 'base_url: https, unless the profile is local'::text;
+  end if;
+
+  if coalesce(p_profile -> 'local', 'false') not in ('true', 'false') then
+    v_problems := v_problems || 'local: true or false'::text;
+  end if;
+
+  if coalesce(v_auth ->> 'kind', '') not in ('bearer', 'header', 'none') then
+    v_problems := v_problems || 'auth.kind: bearer, header or none'::text;
+  elsif v_auth ->> 'kind' <> 'none' and coalesce(v_auth ->> 'secret', '') !~ v_reference then
+    v_problems := v_problems || 'auth.secret: a reference, env:NAME or file:/path'::text;
+  end if;
+  if v_auth ->> 'kind' = 'header' and coalesce(v_auth ->> 'header', '') !~ '^[A-Za-z0-9-]+$' then
+    v_problems := v_problems || 'auth.header: the name of a header'::text;
+  end if;
+
+  if coalesce(pg_catalog.jsonb_typeof(v_webhook), 'null') not in ('object', 'null') then
+    v_problems := v_problems || 'webhook: an object or null'::text;
+  elsif pg_catalog.jsonb_typeof(v_webhook) = 'object' then
+    if coalesce(v_webhook -> 'signed', 'true') not in ('true', 'false') then
+      v_problems := v_problems || 'webhook.signed: true or false'::text;
+    elsif coalesce(v_webhook -> 'signed', 'true') = 'true' then
+      if coalesce(v_webhook ->> 'scheme', '') = '' then
+        v_problems := v_problems || 'webhook.scheme: how callbacks are signed'::text;
+      end if;
+      if not coalesce(v_webhook @? '$.secrets[0].ref', false) and v_webhook -> 'jwks_url' is null then
+        v_problems := v_problems || 'webhook.secrets: at least one {ref, version}, for a provider that signs'::text;
+      end if;
+    end if;
+    v_problems := v_problems || array(
+      select pg_catalog.format('webhook.secrets[%s].ref: a reference, env:NAME or file:/path', secret.place - 1)
+      from pg_catalog.jsonb_path_query(v_webhook, '$.secrets[*]') with ordinality as secret (value, place)
+      where coalesce(secret.value ->> 'ref', '') !~ v_reference
+    );
+  end if;
+
+  if p_profile::text ~ '"(whsec_|sk-|r8_|Bearer [A-Za-z0-9])' then
+    v_problems := v_problems || 'a secret stands in the profile: name it by reference, and revoke it'::text;
+  end if;
+
+  return v_problems;
+end;
+$_access_problems$;
+
+comment on function aivedio._access_problems is
+  'Stage 30: what is wrong with a profile''s base URL, credentials and webhook section.';
