@@ -49,10 +49,6 @@ REDELIVERED = Counter(
 )
 
 
-class Hopeless(Exception):
-    """The message can never have its effect: a dead letter, with this text as the reason."""
-
-
 class Outcome(Enum):
     """What an effect came to."""
 
@@ -217,10 +213,8 @@ class Each:
                     "effect must wait", tag=message.tag, kind=type(error).__name__, code=error.code
                 )
                 await pause(backoff.next(), self._stopping)
-            except (Hopeless, errors.BadValue) as error:
-                return Outcome.HOPELESS, f"{type(error).__name__}: {error}"
             except errors.Rejected as error:
-                return Outcome.FAILED, f"{error.code}: {error}"
+                return Outcome.HOPELESS, f"{error.code}: {error}"
             except Exception as error:
                 logger.exception("effect failed", tag=message.tag)
                 return Outcome.FAILED, type(error).__name__

@@ -31,6 +31,7 @@ from edge.doorbell import AGAIN, IDLE, Doorbell
 from relay import buses
 from relay.bus import BEAT, BEAT_KEY, Bus, Fate, Message, Receipt
 from relay.owner import HEARTBEAT, IDLE_LIMIT, Owner, Row
+from relay.recent import Recent
 
 logger = structlog.get_logger(__name__)
 
@@ -80,6 +81,7 @@ class Relay:
         self._outage = Backoff(0.1, 5.0)
         self._resume_at = 0.0
         self._held: dict[UUID, tuple[float, Backoff]] = {}
+        self._acknowledged = Recent()
         self._first = 0
         self._lost = False
         self._changed = asyncio.Event()
@@ -153,7 +155,7 @@ class Relay:
         try:
             if capacity and self._start(await self._owed(capacity), capacity) and capacity > 1:
                 return AGAIN
-        except errors.EdgeError:
+        except errors.DatabaseDown:
             self._lose()
             raise
         if not self._sending:
@@ -180,7 +182,14 @@ class Relay:
             rows += await self._owed_by(shard, wanted - len(rows), busy)
             if len(rows) >= wanted:
                 break
-        return [row for row in rows if row.message.task_id not in self._busy]
+        acknowledged = [row for row in rows if self._acknowledged.knows(row.id)]
+        if acknowledged:
+            await self._mark(acknowledged)
+        return [
+            row
+            for row in rows
+            if row.message.task_id not in self._busy and not self._acknowledged.knows(row.id)
+        ]
 
     async def _owed_by(self, shard: int, wanted: int, busy: Set[UUID]) -> list[Row]:
         now = asyncio.get_running_loop().time()
@@ -217,8 +226,8 @@ class Relay:
             with SECONDS.time():
                 receipts = await self._bus.publish([row.message for row in batch])
             await self._note(batch, receipts)
-        except errors.EdgeError as error:
-            # Sent, perhaps, but not marked: whoever owns the shard next sends it again.
+        except errors.DatabaseDown as error:
+            # Sent, perhaps, but not marked: whoever owns the shard next may send it again.
             logger.warning("sent but not marked", kind=type(error).__name__, code=error.code)
             self._lose()
         except Exception:
@@ -238,12 +247,14 @@ class Relay:
         sent = [
             row for row, receipt in zip(batch, receipts, strict=True) if receipt.fate is Fate.SENT
         ]
-        if sent:
-            await self._owner.mark_published(sent)
         if fates[Fate.FAILED] == len(batch):
             self._suspend(receipts[0].error)
         else:
             self._resume()
+        if sent:
+            for row in sent:
+                self._acknowledged.add(row.id)
+            await self._mark(sent)
         now = asyncio.get_running_loop().time()
         for row, receipt in zip(batch, receipts, strict=True):
             if receipt.fate is Fate.SENT:
@@ -253,6 +264,15 @@ class Relay:
             elif await self._owner.mark_unsent(row, receipt.error or "refused"):
                 PARKED.inc()
                 logger.error("message parked", outbox_id=row.id, error=receipt.error)
+
+    async def _mark(self, rows: Sequence[Row]) -> None:
+        """Mark rows as published; should that fail, a later look marks them without sending."""
+        try:
+            await self._owner.mark_published(rows)
+        except errors.DatabaseDown:
+            raise
+        except errors.Unavailable as error:
+            logger.warning("not marked yet", kind=type(error).__name__, code=error.code)
 
     def _hold(self, task: UUID, now: float) -> None:
         until, backoff = self._held.get(task, (0.0, Backoff(0.1, 5.0)))

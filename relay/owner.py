@@ -19,6 +19,7 @@ from uuid import UUID
 
 import structlog
 from prometheus_client import Gauge
+from psycopg.conninfo import make_conninfo
 
 from edge import errors
 from edge.listener import Listener
@@ -49,19 +50,22 @@ class Owner:
     """
     The session that owns shards.
 
-    Every method raises `errors.EdgeError` when the session is of no use; what it owned is then
-    lost, and `open` begins anew.
+    Every method raises `errors.DatabaseDown` when the session is of no use; what it owned is
+    then lost, and `open` begins anew. After any other `errors.Unavailable` the same call may
+    succeed later.
     """
 
     def __init__(self, conninfo: str) -> None:
         self._session = Listener(
-            conninfo,
+            make_conninfo(conninfo, application_name="aivedio-relay-owner"),
             role="aivedio_relay",
             channels=(),
             answer_within=FRESH_FOR,
             settings={
                 "idle_session_timeout": f"{round(IDLE_LIMIT * 1000)}",
-                "application_name": "aivedio-relay-owner",
+                # Shorter than our own patience: a busy row costs a statement, not the session.
+                "lock_timeout": "2000",
+                "statement_timeout": "3000",
             },
         )
         self._turn = asyncio.Lock()

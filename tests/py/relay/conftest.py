@@ -29,7 +29,8 @@ begin
   select task.* into v_task from aivedio.generation_tasks as task
   where task.id = p_task for no key update;
   v_task.status := p_status;
-  v_task := aivedio._emit(v_task, null, 'poll');
+  v_task.asset_id := case when p_status = 'ready' then 'ast_1' end;
+  v_task := aivedio._emit(v_task, v_task.current_attempt_id, 'poll');
   perform aivedio._ring_outbox(array[p_task]);
   return v_task.version;
 end;
