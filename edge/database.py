@@ -132,10 +132,15 @@ class Database:
                 self._check_soon()
                 raise
 
-    def _check_soon(self) -> None:
-        """One lost connection seldom comes alone: look at the idle ones before they are used."""
+    async def recover(self, within: float) -> None:
+        """After `errors.DatabaseDown`: wait until idle sessions that died too are sorted out."""
+        await asyncio.wait({self._check_soon()}, timeout=within)
+
+    def _check_soon(self) -> asyncio.Task[None]:
+        # One lost connection seldom comes alone: after a failover all of them are dead.
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(_check(self._pool))
+        return self._checking
 
 
 @asynccontextmanager

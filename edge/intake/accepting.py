@@ -177,6 +177,7 @@ class Accepting:
         except (errors.Contended, errors.Outdated, errors.DatabaseDown):
             if loop.time() - began > QUICK:
                 raise
+            await self._db.recover(QUICK)
             return await self._store(callbacks)
 
     async def _store(self, callbacks: list[Received]) -> dict[int, Accepted]:

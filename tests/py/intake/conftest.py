@@ -94,6 +94,15 @@ class Inbox:
     def count(self) -> int:
         return len(self.rows("id"))
 
+    def waits(self) -> bool:
+        """Whether a callback is held up by somebody's lock."""
+        return bool(
+            self.session.execute(
+                "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
+                " and application_name = 'aivedio-webhook' and datname = current_database()"
+            ).fetchone()
+        )
+
 
 @pytest.fixture
 def inbox(connect: Callable[..., psycopg.Connection[Any]]) -> Iterator[Inbox]:

@@ -275,7 +275,7 @@ async def test_stopping_finishes_what_is_in_flight(database: str, inbox: Inbox) 
         async with serving(database) as edge:
             lock.execute("lock table aivedio.provider_callback_inbox in exclusive mode")
             waiting = asyncio.create_task(edge.deliver(BODY))
-            await eventually_async(lambda: _waits_for_a_lock(inbox))
+            await eventually_async(lambda: inbox.waits())
             edge.stopping.set()
             await eventually_async(lambda: _refuses(edge.port), timeout=5.0)
             assert not waiting.done()
@@ -310,15 +310,6 @@ def _override(inbox: Inbox, webhook: dict[str, Any]) -> None:
 def _both(capfd: pytest.CaptureFixture[str]) -> str:
     captured = capfd.readouterr()
     return captured.out + captured.err
-
-
-def _waits_for_a_lock(inbox: Inbox) -> bool:
-    return bool(
-        inbox.session.execute(
-            "select 1 from pg_stat_activity where wait_event_type = 'Lock'"
-            " and application_name = 'aivedio-webhook' and datname = current_database()"
-        ).fetchone()
-    )
 
 
 def _refuses(port: int) -> bool:
