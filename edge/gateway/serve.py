@@ -95,16 +95,12 @@ async def run(
             lookout = Lookout(hubs, facts)
             background.start("lookout", lookout.run(ended))
             background.start("loop watch", lookout.mind_the_loop(ended))
-            starting = background.start(
-                "feed", _feed(facts, redis_url, hubs, lookout, ready, stopping, ended)
-            )
+            background.start("feed", _feed(facts, redis_url, hubs, lookout, ready, stopping, ended))
             await background.until(stopping)
             ready(False)
             await _drain(streams, drain_seconds)
             server.should_exit = True
             await asyncio.wait({serving}, timeout=UVICORN_ENDS_WITHIN_S + 2)
-            ended.set()
-            await asyncio.wait({starting}, timeout=2.0)
         finally:
             ended.set()
             server.should_exit = True

@@ -110,9 +110,13 @@ class Stream(asyncio.Protocol):
     # For the process
 
     def ping(self, now: int) -> None:
-        """Show that the connection lives, unless it takes nothing."""
+        """
+        Show that the connection lives, unless it takes nothing.
+
+        No blank line follows: some clients make an empty event of one.
+        """
         if self.stalled_at is None:
-            self._send(b": ping %d\n\n" % now)
+            self._send(b": ping %d\n" % now)
 
     def renew(self) -> None:
         """End the stream because its credential ended."""

@@ -125,21 +125,27 @@ class Streams:
                 return
             if late > 1.0:
                 due = loop.time()  # after a stall the wheel turns on; it does not race
-            now = int(time.time())
-            for stream in self._wheel[slot]:
-                stream.ping(now)
+            self._ping(slot)
+
+    def _ping(self, slot: int) -> None:
+        now = int(time.time())
+        for stream in self._wheel[slot]:
+            stream.ping(now)
 
     async def sweep(self, stopping: asyncio.Event) -> None:
         """End what has expired or stalled, until `stopping`."""
         while not await pause(SWEEP_S, stopping):
-            now, clock = int(time.time()), time.monotonic()
-            for stream in list(self._open):
-                if stream.stalled_at is not None:
-                    if clock - stream.stalled_at > STALL_S:
-                        stream.give_up("stalled")
-                elif stream.expires_at <= now:
-                    stream.renew()
+            self._end_the_overdue()
             self._hubs.tidy()
+
+    def _end_the_overdue(self) -> None:
+        now, clock = int(time.time()), time.monotonic()
+        for stream in list(self._open):
+            if stream.stalled_at is not None:
+                if clock - stream.stalled_at > STALL_S:
+                    stream.give_up("stalled")
+            elif stream.expires_at <= now:
+                stream.renew()
 
     async def recheck(self, stopping: asyncio.Event) -> None:
         """End the streams of those whose access was taken away, until `stopping`."""

@@ -145,15 +145,16 @@ class Gateway:
 
     async def publish(self, *event_ids: int) -> None:
         """Publish stored events as the dispatcher does, in the order given."""
+        rows = await self.sql(
+            """select event_id, project_id, prev_event_id, task_id, task_version,
+                      event_type, public_payload
+               from aivedio.task_events where event_id = any (%s)""",
+            list(event_ids),
+        )
+        stored = {row[0]: row for row in rows}
         async with redis.asyncio.Redis.from_url(self.redis_url) as client:
             for event_id in event_ids:
-                rows = await self.sql(
-                    """select project_id, event_id, prev_event_id, task_id, task_version,
-                              event_type, public_payload
-                       from aivedio.task_events where event_id = %s""",
-                    event_id,
-                )
-                project, number, prev, task, version, kind, payload = rows[0]
+                number, project, prev, task, version, kind, payload = stored[event_id]
                 body = {
                     "event_id": number,
                     "prev_event_id": prev,
