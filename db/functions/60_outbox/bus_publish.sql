@@ -21,8 +21,8 @@ as $bus_publish$
 declare
   v_limit  constant integer := 4 * 1024 * 1024;
   v_now    constant timestamptz := aivedio._clock();
-  v_bells  smallint[] := '{}';
-  v_groups text[] := '{}';
+  v_bells  smallint[] := array[]::smallint[];
+  v_groups text[] := array[]::text[];
   v_share  record;
 begin
   if exists (

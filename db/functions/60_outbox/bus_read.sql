@@ -35,7 +35,7 @@ declare
   v_unfinished bigint;
   v_snapshot   pg_snapshot;
   v_message    aivedio.bus_message;
-  v_dead       bigint[] := '{}';
+  v_dead       bigint[] := array[]::bigint[];
 begin
   select consumers.max_tries
   into v_max_tries
@@ -103,7 +103,7 @@ begin
     end if;
   end loop;
 
-  if v_dead <> '{}' then
+  if pg_catalog.cardinality(v_dead) > 0 then
     perform aivedio._bury(p_group, v_dead, pg_catalog.format('read %s times and never acknowledged', v_max_tries));
   end if;
 end;
