@@ -63,6 +63,13 @@ def up(
 
     if ephemeral and data is not None:
         raise typer.BadParameter("--ephemeral keeps nothing, so --data has no meaning with it")
+    if once:
+        from edge.pretend import scenarios
+
+        try:
+            scenarios.check(jobs, faults)
+        except ValueError as error:
+            raise typer.BadParameter(f"--jobs {jobs}: {error}") from None
     options = everything.Options(data, ephemeral, port, once, jobs, faults, timeout)
     raise typer.Exit(everything.up(options, _settings.load()))
 

@@ -8,7 +8,6 @@ input like any other. Twenty jobs make every kind of fault happen.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import cycle, islice
 from typing import Any, Literal
@@ -26,8 +25,8 @@ class Scenario:
     """
     One job: its plan, what the run does to it meanwhile, and how it must end.
 
-    `error` is the public code of an end that nobody asked for. `submissions` is how often the provider must have
-    been asked to generate: once, and once more for each retry that the run itself makes.
+    `error` is the public code of an end that nobody asked for. `submissions` is how often the
+    provider must have been asked to generate: once, and once more for a retry of the run's own.
     """
 
     plan: dict[str, Any]
@@ -115,20 +114,25 @@ ALL: tuple[Scenario, ...] = (
 NONE: tuple[Scenario, ...] = (Scenario({}, "ready"),)
 
 
+def check(jobs: int, faults: Faults) -> None:
+    """Raise `ValueError` when there are too few jobs to make every kind of fault happen."""
+    needed = len(_table(faults))
+    if jobs < needed:
+        raise ValueError(f"with faults {faults} a run needs at least {needed} jobs")
+
+
 def choose(jobs: int, faults: Faults, run: str) -> list[Scenario]:
     """
     Return the scenarios of a run's jobs; `run` makes their keys this run's own.
 
-    Raises `ValueError` when there are too few jobs to make every kind of fault happen.
+    Raises what `check` raises.
     """
-    table = ALL if faults == "all" else NONE
-    if jobs < len(table):
-        raise ValueError(f"with faults {faults} a run needs at least {len(table)} jobs")
+    check(jobs, faults)
     return [
         replace(scenario, key=f"{run}-{number}")
-        for number, scenario in enumerate(_repeated(table, jobs), start=1)
+        for number, scenario in enumerate(islice(cycle(_table(faults)), jobs), start=1)
     ]
 
 
-def _repeated(table: tuple[Scenario, ...], jobs: int) -> Iterator[Scenario]:
-    return islice(cycle(table), jobs)
+def _table(faults: Faults) -> tuple[Scenario, ...]:
+    return ALL if faults == "all" else NONE

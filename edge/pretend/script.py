@@ -26,7 +26,7 @@ from edge.pretend.scenarios import Faults
 
 __all__ = ["Report", "Session", "run"]
 
-AT_ONCE = 16
+AT_ONCE = 24
 # After the last callback of the last job nothing more may change; this long it must stay so.
 QUIET_S = 1.5
 PAUSE_S = 0.2
@@ -79,14 +79,18 @@ async def run(
 
     An empty `Report.failures` means success. A run that takes longer than `timeout_s` is ended,
     and its failures say which jobs are stuck and where. Raises `ValueError` when there are too
-    few jobs for `faults`, `BadAnswer` or `httpx.HTTPError` when the session cannot be opened.
+    few jobs for `faults`.
     """
     chosen = scenarios.choose(jobs, faults, secrets.token_hex(4))
-    async with (
-        open_gateway(gateway_url, session) as gateway,
-        open_provider(provider_url) as provider,
-    ):
-        return await Run(gateway, provider, [Played(one) for one in chosen], say).play(timeout_s)
+    try:
+        async with (
+            open_gateway(gateway_url, session) as gateway,
+            open_provider(provider_url) as provider,
+        ):
+            played = [Played(scenario) for scenario in chosen]
+            return await Run(gateway, provider, played, say).play(timeout_s)
+    except (BadAnswer, httpx.HTTPError) as error:
+        return Report(jobs=jobs, failures=[f"the run could not begin: {error!r}"])
 
 
 class Run:

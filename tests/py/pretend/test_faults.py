@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -333,3 +335,10 @@ async def test_a_file_tells_the_media_plane_what_to_do_wrong(pretend: Provider, 
     assert (await pretend.http.get(url)).headers[MEDIA_HEADER] == fault
     await pretend.http.post(f"/pretend/faults/{fault}")
     assert await pretend.faults() == {fault: 1}
+
+
+def test_the_page_about_faults_says_what_the_code_says() -> None:
+    page = Path(__file__).parents[3] / "docs" / "pretend.md"
+    rows = re.findall(r"^\| (\w+) \| (.+) \|$", page.read_text(), re.MULTILINE)
+    told = {kind: meaning for kind, meaning in rows if kind in {str(fault) for fault in Fault}}
+    assert told == {str(fault): meaning for fault, meaning in MEANING.items()}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from edge.pretend import plan
+from edge.pretend.dialects import replicate
 from edge.pretend.dialects.replicate import Replicate
 from tests.py.pretend.conftest import SECRET, Provider, running, until
 
@@ -118,8 +119,9 @@ async def test_without_the_token_nothing_is_told(pretend: Provider, header: str 
         assert response.status_code == 401, path
 
 
-async def test_list_is_paged(pretend: Provider) -> None:
-    made = [(await pretend.make())["id"] for _ in range(103)]
+async def test_list_is_paged(pretend: Provider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicate, "PAGE", 3)
+    made = [(await pretend.make())["id"] for _ in range(5)]
     first = (await pretend.http.get("/v1/predictions")).json()
     second = (await pretend.http.get(first["next"])).json()
     assert [one["id"] for one in first["results"] + second["results"]] == made[::-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -63,6 +64,26 @@ async def test_create_then_wait_until_it_succeeded(sdk: Client) -> None:
     assert prediction.input is not None and prediction.input["prompt"] == "a red kite"
     assert prediction.metrics is not None and prediction.metrics["predict_time"] > 0
     assert prediction.started_at is not None and prediction.completed_at is not None
+
+
+async def test_the_blocking_client_does_the_same(pretend: Provider) -> None:
+    def blocking() -> tuple[str, str, str]:
+        client = Client(api_token=TOKEN, base_url=pretend.url)
+        client.poll_interval = 0.02
+        try:
+            finished = client.predictions.create("pretend/film", {"pretend": QUICK})
+            finished.wait()
+            stopped = client.predictions.create("pretend/film", {"pretend": QUICK | {"run_s": 60}})
+            stopped.cancel()
+            stopped.wait()
+            known = client.predictions.get(finished.id)
+        finally:
+            client._client.close()
+        return finished.status, stopped.status, known.id
+
+    finished, stopped, known = await asyncio.to_thread(blocking)
+    assert (finished, stopped) == ("succeeded", "canceled")
+    assert known
 
 
 async def test_progress_is_read_out_of_the_logs(sdk: Client) -> None:
