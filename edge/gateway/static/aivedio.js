@@ -258,6 +258,7 @@ export class ProjectFeed extends EventTarget {
 
   /** Opens the stream and reads it to its end, which it always throws: by `Ended` or an error. */
   async #follow(life) {
+    life.throwIfAborted();
     const link = { abort: new AbortController(), began: mark(), lastByte: mark(), ready: false };
     link.suspectSince = null;
     this.#link = link;
@@ -327,9 +328,9 @@ export class ProjectFeed extends EventTarget {
       this.#repair(link);
       return null;
     }
-    const event = JSON.parse(data);
     // An event of a kind that is not known here has no place in the chain unless it says so.
-    if (type !== 'task.status' && !Number.isSafeInteger(event?.prev)) return null;
+    const event = type === 'task.status' ? JSON.parse(data) : chained(data);
+    if (event === null) return null;
     const number = Number(id);
     if (!Number.isSafeInteger(number) || !Number.isSafeInteger(event.prev)) {
       throw new TypeError('an event without an id');
@@ -385,7 +386,6 @@ export class ProjectFeed extends EventTarget {
     const taken = this.#ledger.snapshot({ tasks, head }, streaming);
     if (taken === null) return;
     this.#asOf = Math.max(this.#asOf ?? 0, asked);
-    if (!streaming) this.#problem = null;
     this.#publish(taken, 'snapshot');
     this.#update();
   }
@@ -605,6 +605,15 @@ export class ProjectFeed extends EventTarget {
       const problem = await ApiProblem.of(response);
       if (response.status !== 401 || renew || typeof token !== 'function') throw problem;
     }
+  }
+}
+
+function chained(data) {
+  try {
+    const event = JSON.parse(data);
+    return Number.isSafeInteger(event?.prev) ? event : null;
+  } catch {
+    return null;
   }
 }
 

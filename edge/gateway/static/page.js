@@ -2,7 +2,7 @@
 
 import { ProjectFeed } from './aivedio.js';
 import { Composer } from './page/composer.js';
-import { Connection } from './page/connection.js';
+import { Connection, GATES } from './page/connection.js';
 import { JobList } from './page/job_list.js';
 import { count } from './page/words.js';
 
@@ -10,7 +10,7 @@ const byId = (id) => document.getElementById(id);
 const project = new URLSearchParams(location.search).get('project');
 
 if (project) follow(project);
-else askForProject();
+else chooseProject();
 
 function follow(id) {
   const feed = new ProjectFeed({ project: id });
@@ -44,15 +44,45 @@ function follow(id) {
   connection.update();
 }
 
-function askForProject() {
+/** Without a project in the address: the session knows some, or the user does. */
+async function chooseProject() {
+  let projects = [];
+  try {
+    const response = await fetch('me', { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
+    if (response.status === 401) {
+      showGate(GATES.unauthorized.title, GATES.unauthorized.text);
+      byId('gate-retry').hidden = false;
+      byId('gate-retry').addEventListener('click', () => location.reload());
+      return;
+    }
+    if (response.ok) ({ projects } = await response.json());
+  } catch {
+    // Whoever knows the id can still enter it.
+  }
+  if (projects.length === 1) {
+    open(projects[0]);
+    return;
+  }
+  showGate('Which project?', projects.length > 0 ? 'Choose one of yours.' : 'Enter the id of a project of yours.');
+  for (const id of projects) byId('gate-known').append(new Option(id));
+  byId('gate-project').hidden = false;
+  byId('gate-project').addEventListener('submit', (event) => {
+    event.preventDefault();
+    open(byId('gate-id').value.trim());
+  });
+  byId('gate-id').focus();
+
+  function open(id) {
+    location.replace(`?${new URLSearchParams({ project: id })}`);
+  }
+}
+
+function showGate(title, text) {
   byId('skeleton').hidden = true;
   byId('gate').hidden = false;
-  byId('gate-title').textContent = 'Which project?';
-  byId('gate-text').textContent =
-    'Open the login link that “aivedio up” printed: it leads to its project. Or enter the id of a project of yours.';
-  byId('gate-project').hidden = false;
+  byId('gate-title').textContent = title;
+  byId('gate-text').textContent = text;
   byId('pill-text').textContent = 'No project';
-  byId('gate-id').focus();
 }
 
 /** Tells those who listen to the page how jobs ended, in one sentence for a burst. */

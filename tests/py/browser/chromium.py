@@ -72,7 +72,7 @@ class Browser:
 
     def complaints(self) -> list[str]:
         """Return what the console has said since the last call, refused requests left out."""
-        entries = self.driver.get_log("browser")
+        entries = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
         texts = [str(entry["message"]) for entry in entries]
         return [text for text in texts if "Failed to load resource" not in text]
 

@@ -1,4 +1,4 @@
-"""Serves the page on a gateway in memory, with jobs that move: `python -m tests.py.browser.demo_jobs`."""
+"""Serves the page with jobs that move: `python -m tests.py.browser.demo_jobs [port]`."""
 
 from __future__ import annotations
 

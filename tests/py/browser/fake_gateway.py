@@ -120,7 +120,7 @@ class Stream:
         await self.write(data)
 
     async def ping(self) -> None:
-        await self.write(f": ping {int(time.time())}\n\n".encode())
+        await self.write(f": ping {int(time.time())}\n".encode())
 
     def cut(self) -> None:
         """Break the connection as a crash does: no end of the body, just gone."""

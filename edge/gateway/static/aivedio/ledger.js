@@ -109,7 +109,8 @@ export class Ledger {
 
   #apply(id, { prev: _prev, task_id: key, ...fields }) {
     const known = this.tasks.get(key);
-    if (id <= this.head || fields.task_version <= known?.task_version) return null;
+    if (typeof key !== 'string' || id <= this.head) return null;
+    if (fields.task_version <= known?.task_version) return null;
     const task = { ...known, ...fields, id: key, last_event_id: id };
     this.tasks.set(key, task);
     return task;

@@ -14,7 +14,8 @@ const PILL = {
   forbidden: 'No access', ended: 'Ended', closed: 'Stopped',
 };
 
-const GATES = {
+/** What is shown instead of the jobs to those who may not see them. */
+export const GATES = {
   unauthorized: {
     title: 'You are not signed in',
     text: 'Open the login link that “aivedio up” printed in its terminal. It works once. This page goes on by itself as soon as you are signed in.',
