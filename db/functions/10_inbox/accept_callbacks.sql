@@ -71,7 +71,7 @@ begin
     )
     select item.*
     from item
-    order by (item.callback).provider, item.dedup_key
+    order by (item.callback).provider, item.dedup_key, (item.callback).ordinal
   loop
     v_answer := null;
 

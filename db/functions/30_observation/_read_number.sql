@@ -16,7 +16,7 @@ parallel safe
 set search_path = ''
 as $_read_number$
   select case
-    when pg_catalog.left(p_value #>> '{}', 64) ~ '^ *[+-]?\d{1,18}(\.\d{1,40})? *%? *$'
+    when pg_catalog.left(p_value #>> '{}', 64) ~ '^ *[+-]?\d{1,20}(\.\d{1,40})? *%? *$'
     then pg_catalog.rtrim(p_value #>> '{}', ' %')::numeric
   end;
 $_read_number$;

@@ -38,7 +38,8 @@ begin
     execute pg_catalog.format('select %s($1)', v_function::regproc) into v_value using p_payload;
   end if;
 
-  if v_value < 0 then
+  -- least() ignores nulls: nothing must not become everything.
+  if v_value is null or v_value < 0 then
     return null;
   end if;
   return pg_catalog.floor(least(v_value, v_scale) * 100 / v_scale)::smallint;

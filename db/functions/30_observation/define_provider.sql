@@ -32,6 +32,8 @@ begin
             hint    = 'Use lower-case letters, digits and underscores: the name is part of callback URLs.';
   end if;
 
+  perform aivedio._check_profile(p_profile);
+
   insert into aivedio.providers as provider (name, profile, effective, updated_at)
   values (p_name, p_profile, p_profile, v_now)
   on conflict (name) do update
