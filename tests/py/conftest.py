@@ -24,6 +24,9 @@ from tests.py.support.ports import free_port as find_free_port
 RUN_FOLDER = "AIVEDIO_TEST_RUN"
 _run = pytest.StashKey[Run]()
 
+# A statement that waits for ever is a failed test, soon.
+BOUNDED = "-c statement_timeout=30s"
+
 Connection = psycopg.Connection[Any]
 AsyncConnection = psycopg.AsyncConnection[Any]
 Connect = Callable[..., Connection]
@@ -98,7 +101,7 @@ def connect(database: str) -> Iterator[Connect]:
     with ExitStack() as open_sessions:
 
         def session(role: str | None = None, **arguments: Any) -> Connection:
-            options = f"-c role={role}" if role else ""
+            options = f"{BOUNDED} -c role={role}" if role else BOUNDED
             connection = psycopg.connect(database, options=options, connect_timeout=10, **arguments)
             open_sessions.callback(connection.close)
             return connection
@@ -112,7 +115,7 @@ async def connect_async(database: str) -> AsyncIterator[ConnectAsync]:
     async with AsyncExitStack() as open_sessions:
 
         async def session(role: str | None = None, **arguments: Any) -> AsyncConnection:
-            options = f"-c role={role}" if role else ""
+            options = f"{BOUNDED} -c role={role}" if role else BOUNDED
             connection = await psycopg.AsyncConnection.connect(
                 database, options=options, connect_timeout=10, **arguments
             )

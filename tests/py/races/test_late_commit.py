@@ -51,7 +51,7 @@ def nothing_late(queue: Queue, connect: Connect) -> None:
     assert look() == ["first"]
     eventually(lambda: look() == [] and low() >= last_drawn(), what="the mark moves")
 
-    # The late writer draws its id, and its transaction is the newest there is, when marks are noted.
+    # The late writer draws its id, and its transaction is the newest of all, when marks are noted.
     late.autocommit = False
     queue.write(late, "late")
     behind = last_drawn()
@@ -166,7 +166,7 @@ def test_the_bus(connect: Connect) -> None:
     def drain(session: Connection) -> list[str]:
         found: list[tuple[Any, ...]] = rows(
             session,
-            "select msg_id, body ->> 'name' from aivedio.bus_read('dispatcher', 100, 60) order by 1",
+            "select msg_id, body ->> 'name' from aivedio.bus_read('dispatcher', 99, 60) order by 1",
         )
         rows(session, "select aivedio.bus_ack('dispatcher', %s)", [row[0] for row in found])
         return [row[1] for row in found]
