@@ -5,7 +5,7 @@
  * and only the id is added. An id that another attempt holds is a contradiction: a mapping case, and
  * for this attempt the outcome stays unknown.
  *
- * Called by   settle_submit, holding stream → task → attempt
+ * Called by   settle_submit, record_submission, holding stream → task → attempt
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases; what _emit writes
  * Locks       the case's row
  */
@@ -53,15 +53,9 @@ begin
       return aivedio._settled('conflict', p_attempt.id);
   end;
 
-  update aivedio.reconciliation_cases as known
-  set state       = 'resolved',
-      resolved_at = v_now,
-      resolved_by = 'settle_submit',
-      resolution  = 'accepted',
-      reason      = 'the provider''s answer arrived late'
-  where known.kind = 'submit_unknown'
-    and known.subject = p_attempt.id::text
-    and known.state = 'open';
+  perform aivedio._resolve_cases(
+    'submit_unknown', p_attempt.id::text, 'accepted', 'aivedio', 'the provider holds the attempt under a known id'
+  );
 
   select task.*
   into strict v_task

@@ -24,10 +24,11 @@ declare
   v_observed constant text := p_observation.normalized_status;
   v_moves    constant boolean := p_verdict in ('applied', 'coalesced', 'duplicate')
     or (p_verdict = 'stale_attempt' and p_attempt.terminal_at is null);
-  v_ends     constant boolean := v_moves and v_observed in ('succeeded', 'failed', 'canceled')
-    and p_attempt.terminal_at is null;
+  v_ends     constant boolean := v_observed in ('succeeded', 'failed', 'canceled')
+    and (p_verdict = 'applied' or (v_moves and p_attempt.terminal_at is null));
 begin
   if v_ends then
+    p_attempt.terminal_seen_by := '{}';
     p_attempt.status := v_observed;
     p_attempt.known_status := v_observed;
     p_attempt.terminal_at := v_now;
