@@ -2,7 +2,7 @@
  * Stage 20 · poll · _poll_delay
  *
  * How long to wait before the next poll of an attempt in this state: somewhere in the profile's range for it, doubled
- * with each failure in a row up to the cap, give or take a fifth.
+ * with each failure in a row up to the cap, give or take a fifth. Null for a provider that cannot be polled.
  *
  * Called by   settle_poll, _accept_submit
  * Writes      nothing
@@ -26,6 +26,10 @@ declare
   v_high   constant double precision := (v_range ->> 1)::double precision;
   v_cap    constant double precision := coalesce((p_profile #>> '{poll,cap_s}')::double precision, 300);
 begin
+  if pg_catalog.jsonb_typeof(p_profile -> 'poll') is distinct from 'object' then
+    return null;
+  end if;
+
   return aivedio._backoff(v_low + (v_high - v_low) * pg_catalog.random(), v_cap, p_failures);
 end;
 $_poll_delay$;

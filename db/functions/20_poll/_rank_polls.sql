@@ -53,6 +53,11 @@ as $_rank_polls$
     from tenant
     where tenant.id is not null
   ),
+  pollable as materialized (
+    select provider.name
+    from aivedio.providers as provider
+    where pg_catalog.jsonb_typeof(provider.effective -> 'poll') = 'object'
+  ),
   due as materialized (
     select candidate.*
     from tenant
@@ -73,6 +78,7 @@ as $_rank_polls$
         and attempt.next_poll_at <= p_now
         and (attempt.poll_lease_until is null or attempt.poll_lease_until <= p_now)
         and attempt.provider_task_id is not null
+        and attempt.provider in (select pollable.name from pollable)
       order by attempt.next_poll_at
       limit least(p_limit, coalesce(bucket.tokens, p_limit))
     ) as candidate

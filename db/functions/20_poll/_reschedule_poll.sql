@@ -85,7 +85,8 @@ begin
     end if;
   elsif p_answer.meaning = 'throttled' then
     v_until := aivedio._throttle(v_attempt.provider, p_profile, p_answer.retry_after_s);
-  elsif v_seen then
+  else
+    -- Also "no such job" and an unknown word come from a provider that works.
     perform aivedio._note_success(v_attempt.provider, v_attempt.credential);
   end if;
 
@@ -105,7 +106,9 @@ begin
         else attempt.malformed_polls
       end,
       poll_failures    = v_failures,
-      next_poll_at     = greatest(v_now + v_delay, v_until + aivedio._backoff(1, 1, 0)),
+      next_poll_at     = case
+        when v_delay is not null then greatest(v_now + v_delay, v_until + aivedio._backoff(1, 1, 0))
+      end,
       updated_at       = v_now
   where attempt.id = p_attempt;
 

@@ -73,6 +73,10 @@ begin
   end if;
   if v_answer.meaning = 'accepted' then
     perform aivedio._ring('aivedio_poll');
+    if v_attempt.cancel_state = 'due' then
+      -- The wish to cancel has waited for the provider's id.
+      perform aivedio._ring('aivedio_submit');
+    end if;
   end if;
   return v_result;
 end;
