@@ -18,7 +18,7 @@ select fixture.job('unknown', 'provider_status_unknown');
 
 select throws_ok(
   $$ select pg_temp.retry('failed', p_reason => ' ') $$,
-  'VC413', 'a new attempt needs a reason',
+  'VC413', 'this command needs a reason',
   'no reason, no attempt'
 );
 

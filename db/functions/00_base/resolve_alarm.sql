@@ -32,8 +32,7 @@ begin
     return false;
   end if;
 
-  insert into aivedio.operator_actions (at, actor, action, subject, reason)
-  values (v_now, p_who, 'resolve_alarm', p_kind || ':' || p_subject, p_why);
+  perform aivedio._audit(p_who, 'resolve_alarm', p_kind || ':' || p_subject, p_why);
   return true;
 end;
 $resolve_alarm$;

@@ -59,9 +59,8 @@ begin
   perform aivedio._check_profile(v_effective);
   perform aivedio._set_quotas(p_name, v_effective);
 
-  insert into aivedio.operator_actions (at, actor, action, subject, reason, detail)
-  values (
-    v_now, p_who, 'override_provider', p_name, p_why,
+  perform aivedio._audit(
+    p_who, 'override_provider', p_name, p_why,
     pg_catalog.jsonb_build_object('before', v_before, 'after', p_override)
   );
 

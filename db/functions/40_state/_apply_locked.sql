@@ -49,6 +49,8 @@ begin
 
   if v_judgement.verdict = 'applied' then
     v_task.status := v_judgement.new_status;
+    v_task.error_code := null;
+    v_task.error_message := null;
     if v_judgement.progress_only or v_observed in ('queued', 'running') then
       v_task.progress := greatest(v_task.progress, p_observation.progress);
       v_task.progress_at := v_now;
@@ -71,6 +73,12 @@ begin
   end if;
 
   perform aivedio._update_attempt(v_attempt, p_observation, v_judgement.verdict);
+
+  if v_attempt.submit_state = 'unknown' and p_observation.source in ('webhook', 'poll') then
+    perform aivedio._resolve_cases(
+      'submit_unknown', v_attempt.id::text, 'accepted', 'aivedio', 'the provider speaks of the attempt: it has it'
+    );
+  end if;
 
   if v_judgement.verdict = 'conflict' then
     perform aivedio._open_case(

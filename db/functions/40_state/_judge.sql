@@ -58,12 +58,7 @@ begin
   end if;
 
   if v_transition.verdict = 'terminal' then
-    v_result.verdict := case
-      when v_observed in ('queued', 'running') then 'after_terminal'
-      when v_observed = p_attempt.status then 'duplicate'
-      else 'conflict'
-    end;
-    return v_result;
+    return aivedio._judge_end(p_task, p_attempt, p_observation);
   end if;
 
   if v_transition.verdict = 'progress' or p_task.cancel_requested_at is not null then

@@ -72,9 +72,8 @@ begin
   v_task.cancel_requested_at := v_now;
   v_task := aivedio._emit(v_task, v_task.current_attempt_id, 'command', v_now);
 
-  insert into aivedio.operator_actions (at, actor, action, subject, reason, detail)
-  values (
-    v_now, coalesce(p_user::text, 'unknown'), 'request_cancel', p_task::text, 'asked by a user',
+  perform aivedio._audit(
+    coalesce(p_user::text, 'unknown'), 'request_cancel', p_task::text, 'asked by a user',
     pg_catalog.jsonb_build_object('trace_id', p_trace_id)
   );
 

@@ -32,11 +32,7 @@ declare
   v_task     aivedio.generation_tasks;
   v_deadline timestamptz;
 begin
-  if coalesce(pg_catalog.btrim(p_reason), '') = '' then
-    raise exception 'a new attempt needs a reason'
-      using errcode = 'VC413',
-            hint    = 'Say why this task is generated again: it may cost twice.';
-  end if;
+  perform aivedio._require_reason(p_reason);
 
   v_task := aivedio._lock_task(p_tenant, p_project, p_task);
 
@@ -72,9 +68,8 @@ begin
   v_task.error_message := null;
   v_task := aivedio._emit(v_task, v_task.current_attempt_id, 'command', v_now);
 
-  insert into aivedio.operator_actions (at, actor, action, subject, reason, detail)
-  values (
-    v_now, p_who, 'start_attempt', v_task.id::text, p_reason,
+  perform aivedio._audit(
+    p_who, 'start_attempt', v_task.id::text, p_reason,
     pg_catalog.jsonb_build_object('attempt_no', v_task.attempt_count, 'trace_id', p_trace_id)
   );
 

@@ -28,7 +28,7 @@ begin
   end if;
 
   -- Rows decide, not the message: by now the task may have been canceled or tried again.
-  insert into aivedio.media_operations (
+  insert into aivedio.media_operations as operation (
     id, task_id, attempt_id, tenant_id, project_id, operation_type, next_try_at, rescue_deadline, trace_id,
     created_at, updated_at
   )
@@ -40,7 +40,14 @@ begin
   where task.id = v_task
     and task.current_attempt_id = v_attempt
     and task.status = 'provider_succeeded'
-  on conflict on constraint media_operations_once do nothing;
+  on conflict on constraint media_operations_once do update
+  -- Done or failed, and yet the task waits for it: the provider corrected its result. It is fetched again.
+  set status      = 'pending',
+      progress    = 0,
+      tries       = 0,
+      next_try_at = excluded.next_try_at,
+      updated_at  = excluded.updated_at
+  where operation.status in ('done', 'failed');
 
   return case when found then 'opened' else 'ignored' end;
 end;

@@ -126,14 +126,21 @@ begin
 
   if p_report ? 'done' then
     if v_stage.p_next is not null then
-      insert into aivedio.media_operations (
+      insert into aivedio.media_operations as following (
         id, task_id, attempt_id, tenant_id, project_id, operation_type, next_try_at, trace_id, created_at, updated_at
       )
       values (
         aivedio._uuid7(), v_task.id, v_operation.attempt_id, v_task.tenant_id, v_task.project_id, v_stage.p_next,
         v_now, v_task.trace_id, v_now, v_now
       )
-      on conflict on constraint media_operations_once do nothing;
+      on conflict on constraint media_operations_once do update
+      -- It exists only if the provider corrected its result: what followed the first one is done again.
+      set status      = 'pending',
+          progress    = 0,
+          tries       = 0,
+          next_try_at = excluded.next_try_at,
+          updated_at  = excluded.updated_at
+      where following.status in ('done', 'failed');
     else
       v_task.status := 'ready';
       v_task.asset_id := p_report #>> '{done,asset_id}';

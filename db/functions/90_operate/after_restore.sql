@@ -22,8 +22,7 @@ as $after_restore$
 declare
   v_first constant bigint := aivedio._after_restore(p_why);
 begin
-  insert into aivedio.operator_actions (at, actor, action, subject, reason)
-  values (aivedio._clock(), p_who, 'after_restore', 'database', p_why);
+  perform aivedio._audit(p_who, 'after_restore', 'database', p_why);
   return v_first;
 end;
 $after_restore$;

@@ -39,8 +39,7 @@ begin
       high = null
   where mark.queue = 'inbox';
 
-  insert into aivedio.operator_actions (at, actor, action, subject, reason)
-  values (aivedio._clock(), p_who, 'requeue_callback', p_inbox::text, p_why);
+  perform aivedio._audit(p_who, 'requeue_callback', p_inbox::text, p_why);
   perform aivedio._ring('aivedio_inbox');
   return true;
 end;

@@ -40,8 +40,7 @@ begin
   where mark.queue = 'outbox'
     and mark.shard = v_shard;
 
-  insert into aivedio.operator_actions (at, actor, action, subject, reason)
-  values (aivedio._clock(), p_who, 'requeue_outbox', p_id::text, p_why);
+  perform aivedio._audit(p_who, 'requeue_outbox', p_id::text, p_why);
   perform aivedio._ring('aivedio_outbox', v_shard);
   return true;
 end;

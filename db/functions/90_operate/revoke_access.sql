@@ -30,8 +30,7 @@ begin
   set revoked_at = excluded.revoked_at,
       until      = excluded.until;
 
-  insert into aivedio.operator_actions (at, actor, action, subject, reason)
-  values (v_now, p_who, 'revoke_access', p_kind || ':' || p_subject, p_why);
+  perform aivedio._audit(p_who, 'revoke_access', p_kind || ':' || p_subject, p_why);
 
   perform pg_catalog.pg_notify(
     'aivedio_control',
