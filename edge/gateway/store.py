@@ -255,7 +255,7 @@ async def connect(conninfo: str) -> AsyncIterator[Store]:
             conninfo,
             role="aivedio_gateway",
             max_size=READERS,
-            statement_timeout=5.0,
+            statement_timeout=3.0,
             composites={"stored_event": frames.StoredEvent},
         ) as reader,
         database.connect(conninfo, role="aivedio_app", max_size=WRITERS) as writer,

@@ -21,7 +21,8 @@ security definer  -- the gateway reads tasks without reading the table
 set search_path = ''
 as $read_snapshot$
   select pg_catalog.jsonb_build_object(
-    'task', aivedio._task_snapshot(task),
+    -- Inside as well: the task's own last event may have been pruned, and as a cursor would reset for ever.
+    'task', aivedio._task_snapshot(task) || pg_catalog.jsonb_build_object('last_event_id', stream.last_event_id),
     'last_event_id', stream.last_event_id
   )
   from aivedio.generation_tasks as task

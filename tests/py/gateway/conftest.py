@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -186,7 +186,7 @@ class Gateway:
             yield Reader(response)
 
 
-StartGateway = Callable[..., Awaitable[Gateway]]
+StartGateway = Callable[..., Coroutine[Any, Any, Gateway]]
 
 
 @pytest.fixture

@@ -1,0 +1,249 @@
+"""Redis and PostgreSQL go away and come back; streams stay complete, and late by 3 s at most."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import psycopg
+import pytest
+import redis.asyncio
+from prometheus_client import REGISTRY
+from psycopg.conninfo import make_conninfo
+
+from tests.py.gateway.conftest import Gateway, Person, StartGateway
+from tests.py.gateway.proxy import Proxy, proxied
+from tests.py.support.clusters import Cluster, Run
+from tests.py.support.waiting import eventually_async
+
+LATE = 3.0
+
+
+@asynccontextmanager
+async def redis_behind_a_proxy(valkey: str, port: int) -> AsyncIterator[tuple[str, Proxy]]:
+    target = int(valkey.split(":")[2].split("/")[0])
+    async with proxied(port, target) as proxy:
+        yield f"redis://127.0.0.1:{port}/0", proxy
+
+
+async def arrives(gateway: Gateway, person: Person, reader: object) -> float:
+    """Create a task and return how long its event took to the reader."""
+    started = time.monotonic()
+    task = await gateway.create_task(person)
+    await reader.until(task["event_id"], within=LATE)  # type: ignore[attr-defined]
+    return time.monotonic() - started
+
+
+def metric(name: str) -> float:
+    value = REGISTRY.get_sample_value(name)
+    assert value is not None
+    return value
+
+
+async def test_a_published_event_needs_no_look(gateway: Gateway, person: Person) -> None:
+    (project,) = person.projects
+    first = await gateway.create_task(person)
+    async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+        await reader.until(first["event_id"])
+        quickest = LATE
+        for _ in range(5):
+            task = await gateway.create_task(person)
+            started = time.monotonic()
+            await gateway.publish(task["event_id"])
+            await reader.until(task["event_id"])
+            quickest = min(quickest, time.monotonic() - started)
+        assert quickest < 0.3
+
+
+async def test_dropped_repeated_and_reordered_messages_change_nothing(
+    gateway: Gateway, person: Person
+) -> None:
+    """Redis lies: the stream is complete and in order all the same."""
+    (project,) = person.projects
+    async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+        await reader.next()
+        made = [(await gateway.create_task(person))["event_id"] for _ in range(8)]
+        await gateway.publish(made[3], made[1], made[1], made[5], made[7], made[0], made[7])
+        await reader.until(made[-1], within=LATE)
+        assert reader.ids == made
+
+
+async def test_a_forged_message_is_not_delivered_for_long(gateway: Gateway, person: Person) -> None:
+    """Bytes that are no frame are refused; a frame that is no fact forks, resets and heals."""
+    (project,) = person.projects
+    channel = f"aivedio:{gateway.database_id}:events"
+    async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+        await reader.next()
+        async with redis.asyncio.Redis.from_url(gateway.redis_url) as client:
+            for junk in (b"", b"x", project.bytes, project.bytes + b"y" * 200, b"z" * 100_000):
+                await client.publish(channel, junk)
+            await client.publish(f"aivedio:{gateway.database_id}:control", b"\xff not json")
+        assert await arrives(gateway, person, reader) < LATE
+
+
+async def test_redis_killed_and_restarted_mid_stream(
+    start_gateway: StartGateway, person: Person, run: Run, free_port: Callable[[], int]
+) -> None:
+    """R1, R5, G16: looks at PostgreSQL carry the stream, then Redis does again, by itself."""
+    port = free_port()
+    url, keeper = await asyncio.to_thread(run.start_valkey, f"mortal-{port}", port)
+    gateway = await start_gateway(redis_url=url)
+    (project,) = person.projects
+    async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+        await reader.next()
+        subscriptions = metric("aivedio_gateway_subscriptions_total")
+        await asyncio.to_thread(run.stop, keeper)
+        for _ in range(3):
+            assert await arrives(gateway, person, reader) < LATE
+        async with gateway.follow(project, person.bearer(), cursor=0) as newcomer:
+            await newcomer.until(reader.ids[-1])
+        assert metric("aivedio_gateway_subscribed") == 0
+        _, keeper = await asyncio.to_thread(run.start_valkey, f"mortal-{port}-again", port)
+        try:
+            await eventually_async(
+                lambda: metric("aivedio_gateway_subscriptions_total") > subscriptions
+            )
+            task = await gateway.create_task(person)
+            await gateway.publish(task["event_id"])
+            await reader.until(task["event_id"], within=LATE)
+        finally:
+            await asyncio.to_thread(run.stop, keeper)
+
+
+async def test_redis_that_answers_nothing_is_left_and_found_again(
+    start_gateway: StartGateway, person: Person, valkey: str, free_port: Callable[[], int]
+) -> None:
+    """R2: a network cut without a FIN is noticed; nothing is late beyond a look."""
+    async with redis_behind_a_proxy(valkey, free_port()) as (url, proxy):
+        gateway = await start_gateway(redis_url=url)
+        (project,) = person.projects
+        async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+            await reader.next()
+            proxy.freeze()
+            assert await arrives(gateway, person, reader) < LATE
+            await eventually_async(lambda: metric("aivedio_gateway_subscribed") == 0, 8.0)
+            assert await arrives(gateway, person, reader) < LATE
+            proxy.freeze()
+            await proxy.mend()
+            await eventually_async(lambda: metric("aivedio_gateway_subscribed") == 1, 8.0)
+            assert await arrives(gateway, person, reader) < LATE
+
+
+async def test_a_gateway_starts_without_redis(
+    start_gateway: StartGateway, person: Person, free_port: Callable[[], int]
+) -> None:
+    gateway = await start_gateway(redis_url=f"redis://127.0.0.1:{free_port()}/0")
+    async with gateway.follow(person.projects[0], person.bearer(), cursor=0) as reader:
+        await reader.next()
+        assert await arrives(gateway, person, reader) < LATE
+
+
+async def test_beats_decide_whether_events_are_late(gateway: Gateway) -> None:
+    """Silence cannot be told from idleness, so the bus beats."""
+    await eventually_async(lambda: metric("aivedio_gateway_degraded") == 1)
+    control = f"aivedio:{gateway.database_id}:control"
+    async with redis.asyncio.Redis.from_url(gateway.redis_url) as client:
+
+        async def beaten() -> bool:
+            await client.publish(control, b'{"beat":1}')
+            return metric("aivedio_gateway_degraded") == 0
+
+        await eventually_async(beaten)
+    await eventually_async(lambda: metric("aivedio_gateway_degraded") == 1)
+
+
+async def test_an_idle_feed_does_not_spin(gateway: Gateway) -> None:
+    """R4: a subscriber that waits costs next to nothing."""
+    started, used = time.monotonic(), time.process_time()
+    await asyncio.sleep(2.0)  # a rate over a span of time
+    share = (time.process_time() - used) / (time.monotonic() - started)
+    assert share < 0.1
+
+
+@asynccontextmanager
+async def postgres_behind_a_proxy(
+    database: str, cluster: Cluster, port: int
+) -> AsyncIterator[tuple[str, Proxy]]:
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    async with proxied(port, cluster.port) as proxy:
+        yield make_conninfo(host="127.0.0.1", port=port, user="postgres", dbname=name), proxy
+
+
+@pytest.mark.parametrize("how", ["cut", "freeze"])
+async def test_postgres_goes_away_and_comes_back(
+    start_gateway: StartGateway,
+    person: Person,
+    database: str,
+    cluster: Cluster,
+    free_port: Callable[[], int],
+    how: str,
+) -> None:
+    """Streams stay open, newcomers are told to come back, and everything heals."""
+    async with postgres_behind_a_proxy(database, cluster, free_port()) as (conninfo, proxy):
+        gateway = await start_gateway(database_url=conninfo)
+        gateway.database = database
+        (project,) = person.projects
+        async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+            await reader.next()
+            await arrives(gateway, person, reader)
+            if how == "cut":
+                await proxy.cut()
+            else:
+                proxy.freeze()
+            refused = await gateway.client.get(
+                f"/projects/{project}/events", headers=person.bearer()
+            )
+            assert refused.status_code == 503, refused.text
+            assert int(refused.headers["retry-after"]) >= 1
+            assert refused.json()["code"] == "unavailable"
+            # What Redis brings goes on.
+            task = await gateway.create_task(person)
+            await gateway.publish(task["event_id"])
+            await reader.until(task["event_id"], within=1.0)
+            # What Redis loses is found once PostgreSQL is back.
+            lost = await gateway.create_task(person)
+            await proxy.mend()
+            await reader.until(lost["event_id"], within=15.0)
+            assert await served(gateway, person) == 200
+
+
+async def served(gateway: Gateway, person: Person) -> int:
+    async def answer() -> int:
+        response = await gateway.client.get(
+            f"/projects/{person.projects[0]}/tasks", headers=person.bearer()
+        )
+        return response.status_code if response.status_code == 200 else 0
+
+    return await eventually_async(answer)
+
+
+async def test_a_gateway_waits_for_its_database(
+    start_gateway: StartGateway,
+    person: Person,
+    database: str,
+    cluster: Cluster,
+    free_port: Callable[[], int],
+) -> None:
+    async with postgres_behind_a_proxy(database, cluster, free_port()) as (conninfo, proxy):
+        await proxy.cut()
+        starting = asyncio.create_task(start_gateway(database_url=conninfo))
+        done, _ = await asyncio.wait({starting}, timeout=2.0)
+        assert not done
+        await proxy.mend()
+        gateway = await asyncio.wait_for(starting, 15.0)
+        assert await served(gateway, person) == 200
+
+
+async def test_two_gateways_show_the_same(start_gateway: StartGateway, person: Person) -> None:
+    """A reader that changes gateway goes on, also when the new one is behind."""
+    first, second = await start_gateway(), await start_gateway()
+    (project,) = person.projects
+    async with first.follow(project, person.bearer(), cursor=0) as reader:
+        task = await first.create_task(person)
+        await first.publish(task["event_id"])
+        await reader.until(task["event_id"])
+    async with second.follow(project, person.bearer(), cursor=reader.cursor) as reader:
+        assert (await reader.next()).event == "ready"
+        await arrives(second, person, reader)
