@@ -111,19 +111,36 @@ def version() -> None:
 
 
 def _add(process: Process) -> None:
-    @app.command(process.name, help=process.help, hidden=process.hidden)
     def run_process() -> None:
-        from edge import process as life
+        _live(process, _settings.load())
 
+    def run_consumers(
+        group: Annotated[
+            list[str] | None,
+            typer.Option(help="One of its groups; repeat it for several.", show_default="all"),
+        ] = None,
+    ) -> None:
         settings = _settings.load()
-        status = life.run(
+        if group:
+            settings.consume_groups = group
+        _live(process, settings)
+
+    command = run_consumers if process.name == "consume" else run_process
+    app.command(process.name, help=process.help, hidden=process.hidden)(command)
+
+
+def _live(process: Process, settings: _settings.Settings) -> NoReturn:
+    from edge import process as life
+
+    _leave(
+        life.run(
             process.name,
             process.main(settings),
             admin_port=settings.admin_port,
             log_level=settings.log_level,
             stop_within=settings.drain_seconds + 10.0,
         )
-        _leave(status)
+    )
 
 
 for _process in PROCESSES.values():

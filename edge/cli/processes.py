@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from edge.cli.settings import Settings, required
+from edge.cli.settings import BadSettings, Settings, required
 from edge.process import Main
 
 Build = Callable[[Settings], Main]
@@ -130,9 +130,14 @@ def _dispatch(settings: Settings) -> Main:
 def _consume(settings: Settings) -> Main:
     from relay import consume
 
+    if unknown := sorted(set(settings.consume_groups) - set(consume.FUNCTIONS)):
+        raise BadSettings(
+            f"There is no consumer for the group {', '.join(unknown)}: "
+            f"use {' or '.join(sorted(consume.FUNCTIONS))}."
+        )
     return lambda stopping, ready: consume.run(
         database_url=database_url(settings),
-        groups=sorted(consume.FUNCTIONS),
+        groups=settings.consume_groups,
         rocketmq_endpoints=settings.rocketmq_endpoints,
         stopping=stopping,
         ready=ready,

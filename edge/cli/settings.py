@@ -99,6 +99,10 @@ class Settings(BaseSettings):
     trusted_proxies: Annotated[list[IPvAnyNetwork], NoDecode, BeforeValidator(_listed)] = Field(
         default_factory=list, description="networks whose X-Forwarded-* headers are believed"
     )
+    consume_groups: Annotated[list[str], NoDecode, BeforeValidator(_listed)] = Field(
+        default_factory=lambda: ["media", "billing"],
+        description="consumer groups that `aivedio consume` serves",
+    )
     local: bool = Field(
         default=False, description="this is one private machine: plain http is allowed"
     )
