@@ -50,9 +50,10 @@ async function chooseProject() {
   try {
     const response = await fetch('me', { cache: 'no-store', signal: AbortSignal.timeout(10_000) });
     if (response.status === 401) {
-      showGate(GATES.unauthorized.title, GATES.unauthorized.text);
+      showGate('unauthorized', 'Signed out', GATES.unauthorized);
       byId('gate-retry').hidden = false;
       byId('gate-retry').addEventListener('click', () => location.reload());
+      addEventListener('focus', () => location.reload());
       return;
     }
     if (response.ok) ({ projects } = await response.json());
@@ -63,7 +64,8 @@ async function chooseProject() {
     open(projects[0]);
     return;
   }
-  showGate('Which project?', projects.length > 0 ? 'Choose one of yours.' : 'Enter the id of a project of yours.');
+  const text = projects.length > 0 ? 'Choose one of yours.' : 'Enter the id of a project of yours.';
+  showGate('idle', 'No project', { title: 'Which project?', text });
   for (const id of projects) byId('gate-known').append(new Option(id));
   byId('gate-project').hidden = false;
   byId('gate-project').addEventListener('submit', (event) => {
@@ -77,12 +79,13 @@ async function chooseProject() {
   }
 }
 
-function showGate(title, text) {
+function showGate(state, word, { title, text }) {
   byId('skeleton').hidden = true;
   byId('gate').hidden = false;
   byId('gate-title').textContent = title;
   byId('gate-text').textContent = text;
-  byId('pill-text').textContent = 'No project';
+  byId('pill').dataset.state = state;
+  byId('pill-text').textContent = word;
 }
 
 /** Tells those who listen to the page how jobs ended, in one sentence for a burst. */

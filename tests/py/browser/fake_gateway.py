@@ -167,6 +167,7 @@ class FakeGateway:
         self.streams: set[Stream] = set()
         self.created: Callable[[str], None] = lambda _: None
         self.origin = ""
+        self.me = Answer.json({"projects": [PROJECT]})
         self._keys: dict[str, str] = {}
         self._server: asyncio.Server | None = None
         self._handlers: set[asyncio.Task[None]] = set()
@@ -295,7 +296,7 @@ class FakeGateway:
         elif kind in self.always:
             answer = self.always[kind]
         elif found is None:
-            answer = self._file(request.path)
+            answer = self.me if request.path == "/me" else self._file(request.path)
         elif found[1] != PROJECT:
             answer = Answer.problem(404, "There is no such project.", "unknown_project")
         elif kind == "events":
