@@ -19,14 +19,13 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
-import httpcore
 import httpx
 import orjson
 from prometheus_client import Counter, Histogram
 
 from edge import logs
 from edge.intake import outcomes
-from edge.intake.addresses import PublicOnly
+from edge.intake.network import Network, until
 from edge.intake.outcomes import Outcome
 from edge.intake.secrets import Secrets
 
@@ -85,7 +84,6 @@ class ProviderHttp:
         per_host: int = 16,
         clock: Callable[[], float] = outcomes.wall_clock,
         tls: ssl.SSLContext | None = None,
-        public: httpcore.AsyncNetworkBackend | None = None,
     ) -> None:
         self._secrets = secrets
         self._limits = httpx.Limits(
@@ -97,7 +95,6 @@ class ProviderHttp:
         self._hosts: dict[str, asyncio.Semaphore] = {}
         self._clock = clock
         self._tls = tls or httpx.create_ssl_context(trust_env=False)
-        self._public = public or PublicOnly()
         self._clients: dict[bool, httpx.AsyncClient] = {}
 
     async def __aenter__(self) -> ProviderHttp:
@@ -151,14 +148,16 @@ class ProviderHttp:
     async def _exchange(self, request: ProviderRequest, headers: dict[str, str]) -> Outcome:
         content = None if request.body is None else orjson.dumps(request.body)
         limit = min(request.max_bytes, MAX_BYTES)
-        until = asyncio.get_running_loop().time() + request.timeout_s
+        # What httpx allows each read, connect and write is bounded by this as a whole.
+        deadline = asyncio.get_running_loop().time() + request.timeout_s
         timeout = httpx.Timeout(request.timeout_s, connect=min(CONNECT_SECONDS, request.timeout_s))
         client = self._client(local=request.local)
         try:
-            async with client.stream(
-                request.method, request.url, headers=headers, content=content, timeout=timeout
-            ) as answer:
-                return await self._read(answer, limit, until)
+            with until(deadline):
+                async with client.stream(
+                    request.method, request.url, headers=headers, content=content, timeout=timeout
+                ) as answer:
+                    return await self._read(answer, limit)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             return outcomes.failed("not_sent", type(error).__name__)
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
@@ -168,8 +167,7 @@ class ProviderHttp:
         except (httpx.HTTPError, httpx.StreamError) as error:
             return outcomes.failed("network", type(error).__name__)
 
-    async def _read(self, answer: httpx.Response, limit: int, until: float) -> Outcome:
-        loop = asyncio.get_running_loop()
+    async def _read(self, answer: httpx.Response, limit: int) -> Outcome:
         status = answer.status_code
         announced = answer.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > limit:
@@ -183,9 +181,6 @@ class ProviderHttp:
                 body += unpack(piece)
                 if received > limit or len(body) > limit:
                     return outcomes.too_large(status)
-                # A read timeout bounds one piece; a server that drips must end as well.
-                if loop.time() > until:
-                    return outcomes.failed("timeout", "Dripping")
         except outcomes.TooLarge:
             return outcomes.too_large(status)
         except outcomes.Undecodable:
@@ -220,9 +215,8 @@ class ProviderHttp:
             transport = httpx.AsyncHTTPTransport(
                 verify=self._tls, trust_env=False, limits=self._limits, retries=0
             )
-            if not local:
-                # httpx has no parameter for the network; its pool does.
-                transport._pool._network_backend = self._public
+            # httpx has no parameter for the network; its pool does.
+            transport._pool._network_backend = Network(public_only=not local)
             client = httpx.AsyncClient(
                 transport=transport, follow_redirects=False, trust_env=False, timeout=None
             )
