@@ -4,7 +4,7 @@
  * The sentence that goes with a public error code. Codes are stable and may be branched on;
  * sentences may be reworded.
  *
- * Called by   _fail_task
+ * Called by   _apply_locked, _fail_attempt, _reject_submit, _fail_media
  * Writes      nothing
  * Locks       nothing
  */

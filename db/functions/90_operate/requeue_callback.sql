@@ -4,7 +4,7 @@
  * Lets the inbox worker try a dead or waiting callback again, now, from the first try on.
  *
  * Called by   operators
- * Writes      aivedio.provider_callback_inbox, aivedio.operator_actions
+ * Writes      aivedio.provider_callback_inbox, aivedio.queue_marks, aivedio.operator_actions
  * Locks       the callback's row
  */
 create or replace function aivedio.requeue_callback(

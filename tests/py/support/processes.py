@@ -66,7 +66,10 @@ def python_for_everybody() -> tuple[str, dict[str, str]]:
     if not system.exists():
         pytest.skip(f"plain users can run neither {own} nor {system}")
     packages = [path for path in sys.path if path.endswith("site-packages")]
-    return str(system), {**environment, "PYTHONPATH": os.pathsep.join(packages)}
+    programs = [str(Path(sys.executable).parent), environment.get("PATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(packages)
+    environment["PATH"] = os.pathsep.join(programs)
+    return str(system), environment
 
 
 def _pids() -> list[int]:
