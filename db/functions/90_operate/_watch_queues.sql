@@ -1,9 +1,9 @@
 /*
  * Stage 90 · operate · _watch_queues
  *
- * Raises alarms for what waits too long or holds others up: callbacks and outbox rows older than a minute, media whose
- * source is about to expire, writing transactions and snapshots older than two minutes (they keep marks from moving and
- * dead rows from going).
+ * Raises alarms for what waits too long or holds others up: callbacks, outbox rows and messages older than
+ * a minute, media whose source is about to expire, writing transactions and snapshots older than two
+ * minutes (they keep marks from moving and dead rows from going).
  *
  * Called by   upkeep
  * Writes      aivedio.alarms
@@ -36,6 +36,10 @@ begin
       where pending.publish_status = 'pending'
         and pending.created_at < v_now - interval '1 minute'
       having count(*) > 0
+      union all
+      select 'bus_late', behind.name, behind.status
+      from pg_catalog.jsonb_each(aivedio.bus_status()) as behind (name, status)
+      where (behind.status ->> 'oldest_s')::numeric > 60
       union all
       select 'media_rescue', operation.id::text,
         pg_catalog.jsonb_build_object('task_id', operation.task_id, 'rescue_deadline', operation.rescue_deadline)

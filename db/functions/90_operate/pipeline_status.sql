@@ -50,6 +50,7 @@ as $pipeline_status$
     'outbox_parked', (
       select count(*) from aivedio.outbox_events as parked where parked.publish_status = 'parked'
     ),
+    'bus', aivedio.bus_status(),
     'media', (
       select coalesce(pg_catalog.jsonb_object_agg(waiting.operation_type, waiting.count), '{}')
       from (
