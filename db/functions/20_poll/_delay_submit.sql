@@ -5,8 +5,8 @@
  * submitting; this is still its one submission.
  *
  * Called by   settle_submit, holding stream → task → attempt
- * Writes      aivedio.task_attempts
- * Locks       nothing
+ * Writes      aivedio.task_attempts, aivedio.reconciliation_cases
+ * Locks       the case's row
  */
 create or replace function aivedio._delay_submit(
   p_attempt aivedio.task_attempts,
@@ -25,10 +25,16 @@ declare
 begin
   update aivedio.task_attempts as attempt
   set submit_state       = 'due',
+      status             = 'submitting',
+      known_status       = 'submitting',
       submit_lease_until = null,
       submit_due_at      = v_now + greatest(v_wait, aivedio._backoff(2, 60, attempt.submit_tries - 1)),
       updated_at         = v_now
   where attempt.id = p_attempt.id;
+
+  perform aivedio._resolve_cases(
+    'submit_unknown', p_attempt.id::text, 'not_accepted', 'aivedio', 'the answer came late: the provider did not take it'
+  );
 end;
 $_delay_submit$;
 

@@ -4,7 +4,7 @@
  * Chooses which due attempts are polled now, in one statement, so that no bucket is overdrawn and nobody starves:
  * within a tenant the longest due first, watched projects and nearly finished jobs some seconds ahead; between tenants
  * in turn; and at each level, model, provider and platform, only as many as its bucket has tokens. A bucket that
- * does not exist yet is full. A circuit that is open lets nothing through; one that is due for a probe, one.
+ * does not exist yet holds one second's worth. A circuit that is open lets nothing through; one that is due for a probe, one.
  *
  * Called by   claim_polls, one session at a time
  * Writes      nothing
@@ -53,14 +53,23 @@ as $_rank_polls$
     from tenant
     where tenant.id is not null
   ),
+  platform as materialized (
+    select
+      greatest(1, pg_catalog.floor(aivedio._poll_rate('platform'))) as platform_burst,
+      greatest(1, pg_catalog.floor(aivedio._poll_rate('tenant'))) as tenant_burst
+  ),
   pollable as materialized (
-    select provider.name
+    select
+      provider.name,
+      greatest(1, pg_catalog.floor(aivedio._poll_rate('provider', provider.effective))) as burst,
+      greatest(1, pg_catalog.floor(aivedio._poll_rate('model', provider.effective))) as model_burst
     from aivedio.providers as provider
     where pg_catalog.jsonb_typeof(provider.effective -> 'poll') = 'object'
   ),
   due as materialized (
     select candidate.*
     from tenant
+    cross join platform
     left join bucket
       on bucket.level = 'tenant'
       and bucket.key = tenant.id::text
@@ -80,7 +89,7 @@ as $_rank_polls$
         and attempt.provider_task_id is not null
         and attempt.provider in (select pollable.name from pollable)
       order by attempt.next_poll_at
-      limit least(p_limit, coalesce(bucket.tokens, p_limit))
+      limit least(p_limit, coalesce(bucket.tokens, platform.tenant_burst))
     ) as candidate
     where tenant.id is not null
   ),
@@ -114,27 +123,30 @@ as $_rank_polls$
       in_model.id, in_model.provider, in_model.turn, in_model.rank,
       pg_catalog.row_number() over (partition by in_model.provider order by in_model.turn, in_model.rank) as place
     from in_model
+    join pollable on pollable.name = in_model.provider
     left join bucket
       on bucket.level = 'model'
       and bucket.key = in_model.provider || '/' || in_model.model
-    where in_model.place <= coalesce(bucket.tokens, in_model.place)
+    where in_model.place <= coalesce(bucket.tokens, pollable.model_burst)
   ),
   in_platform as (
     select
       in_provider.id,
       pg_catalog.row_number() over (order by in_provider.turn, in_provider.rank) as place
     from in_provider
+    join pollable on pollable.name = in_provider.provider
     left join bucket
       on bucket.level = 'provider'
       and bucket.key = in_provider.provider
-    where in_provider.place <= coalesce(bucket.tokens, in_provider.place)
+    where in_provider.place <= coalesce(bucket.tokens, pollable.burst)
   )
   select coalesce(pg_catalog.array_agg(in_platform.id order by in_platform.place), '{}')
   from in_platform
+  cross join platform
   left join bucket
     on bucket.level = 'platform'
     and bucket.key = '*'
-  where in_platform.place <= least(p_limit, coalesce(bucket.tokens, p_limit));
+  where in_platform.place <= least(p_limit, coalesce(bucket.tokens, platform.platform_burst));
 $_rank_polls$;
 
 comment on function aivedio._rank_polls is

@@ -4,8 +4,8 @@
  * The provider did not take an attempt: it is over, and its task fails with a public code.
  *
  * Called by   settle_submit, holding stream → task → attempt
- * Writes      aivedio.task_attempts; what _emit writes
- * Locks       nothing
+ * Writes      aivedio.task_attempts, aivedio.reconciliation_cases; what _emit writes
+ * Locks       the case's row
  */
 create or replace function aivedio._reject_submit(
   p_attempt      aivedio.task_attempts,
@@ -35,6 +35,10 @@ begin
       error_detail       = p_error_detail,
       updated_at         = v_now
   where attempt.id = p_attempt.id;
+
+  perform aivedio._resolve_cases(
+    'submit_unknown', p_attempt.id::text, 'not_accepted', 'aivedio', 'the answer came late: the provider did not take it'
+  );
 
   select task.*
   into strict v_task

@@ -25,20 +25,16 @@ begin
       attempt.tenant_id::text as tenant,
       attempt.provider,
       attempt.provider || '/' || attempt.model as model,
-      coalesce((provider.effective #>> '{quota,provider}')::double precision, 10) as provider_rate,
-      coalesce(
-        (provider.effective #>> '{quota,model}')::double precision,
-        (provider.effective #>> '{quota,provider}')::double precision,
-        10
-      ) as model_rate
+      aivedio._poll_rate('provider', provider.effective) as provider_rate,
+      aivedio._poll_rate('model', provider.effective) as model_rate
     from aivedio.task_attempts as attempt
     join aivedio.providers as provider on provider.name = attempt.provider
     where attempt.id = any (p_attempts)
   ),
   spent (level, key, rate, polls) as (
-    select 'platform', '*', aivedio._setting('poll_rate_platform')::double precision, count(*) from claimed
+    select 'platform', '*', aivedio._poll_rate('platform'), count(*) from claimed
     union all
-    select 'tenant', claimed.tenant, aivedio._setting('poll_rate_tenant')::double precision, count(*)
+    select 'tenant', claimed.tenant, aivedio._poll_rate('tenant'), count(*)
     from claimed
     group by claimed.tenant
     union all

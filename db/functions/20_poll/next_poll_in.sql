@@ -52,6 +52,9 @@ begin
   ) as earliest
   where tenant.id is not null;
 
+  if v_next is null then
+    return null;
+  end if;
   return greatest(interval '50 milliseconds', v_next - aivedio._clock());
 end;
 $next_poll_in$;

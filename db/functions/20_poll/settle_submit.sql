@@ -38,6 +38,8 @@ begin
     return aivedio._settled('orphan', p_attempt);
   elsif v_attempt.submit_token <> p_token then
     return aivedio._settled('stale_attempt', p_attempt);
+  elsif v_attempt.submit_state not in ('sent', 'unknown', 'accepted') then
+    return aivedio._settled('duplicate', p_attempt);
   end if;
 
   v_profile := aivedio._profile(v_attempt.provider);
@@ -45,12 +47,9 @@ begin
 
   if v_answer.meaning = 'accepted' then
     v_result := aivedio._accept_submit(v_attempt, v_profile, v_answer.provider_task_id);
-  elsif v_attempt.submit_state not in ('sent', 'unknown') then
+  elsif v_attempt.submit_state = 'accepted' or (v_answer.meaning = 'unknown' and v_attempt.submit_state = 'unknown') then
     return aivedio._settled('duplicate', p_attempt);
   elsif v_answer.meaning = 'unknown' then
-    if v_attempt.submit_state = 'unknown' then
-      return aivedio._settled('duplicate', p_attempt);
-    end if;
     perform aivedio._lose_submit(v_attempt, coalesce(p_outcome ->> 'error', 'HTTP ' || (p_outcome ->> 'http_status'), p_outcome ->> 'kind'));
     v_result := aivedio._settled('applied', p_attempt);
   elsif v_answer.meaning = 'again' and v_attempt.submit_tries < aivedio._setting('submit_retries') then

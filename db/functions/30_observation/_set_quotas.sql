@@ -19,8 +19,8 @@ set search_path = ''
 as $_set_quotas$
 declare
   v_now      constant timestamptz := aivedio._clock();
-  v_provider constant double precision := coalesce((p_profile #>> '{quota,provider}')::double precision, 10);
-  v_model    constant double precision := coalesce((p_profile #>> '{quota,model}')::double precision, v_provider);
+  v_provider constant double precision := aivedio._poll_rate('provider', p_profile);
+  v_model    constant double precision := aivedio._poll_rate('model', p_profile);
 begin
   insert into aivedio.poll_quotas as quota (level, key, tokens, rate, burst, full_rate, refilled_at)
   values ('provider', p_provider, greatest(v_provider, 1), v_provider, greatest(v_provider, 1), v_provider, v_now)
