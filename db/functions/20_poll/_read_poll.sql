@@ -26,10 +26,12 @@ declare
   v_answer aivedio.poll_answer;
 begin
   v_answer.http_status := v_status;
-  v_answer.retry_after_s := greatest(0, least(3600, (p_outcome ->> 'retry_after_s')::double precision));
+  if p_outcome ->> 'retry_after_s' is not null then
+    v_answer.retry_after_s := greatest(0, least(3600, (p_outcome ->> 'retry_after_s')::double precision));
+  end if;
   v_answer.meaning := case
     when v_kind in ('timeout', 'network', 'not_sent') then 'retry'
-    when v_kind not in ('response', 'malformed', 'too_large') then 'malformed'
+    when v_kind not in ('response', 'malformed', 'too_large') or v_status is null then 'malformed'
     else aivedio._http_meaning(p_profile, 'poll', v_status)
   end;
   v_answer.detail := pg_catalog.left(
