@@ -363,6 +363,20 @@ select results_eq(
   'and stored once per source'
 );
 
+-- Whoever speaks of an attempt: the provider has it, so that it is never submitted again.
+select is(
+  (
+    select attempt.submit_state
+    from aivedio.apply_observation(
+      fixture.observation(fixture.job('known/' || source.name, 'created', p_project => 'known'), 'running', source.name)
+    ) as result
+    join aivedio.task_attempts as attempt on attempt.id = result.attempt_id
+  ),
+  'accepted',
+  format('an observation by %s ends the submission', source.name)
+)
+from unnest(array['webhook', 'poll', 'reconcile']) as source (name);
+
 -- Bad input is a code, and an unknown attempt a verdict.
 select throws_ok(
   $$ select aivedio.apply_observation(fixture.observation(fixture.id('attempt of raced'), 'running', p_source => 'rumour')) $$,

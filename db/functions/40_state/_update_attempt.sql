@@ -75,7 +75,8 @@ begin
       error_detail      = p_attempt.error_detail,
       provider_task_id  = coalesce(attempt.provider_task_id, p_observation.provider_task_id),
       submit_state      = case
-        when attempt.submit_state in ('due', 'sent', 'unknown') and p_observation.source in ('webhook', 'poll') then 'accepted'
+        -- Whoever speaks of it, the provider has it: it must not be submitted again, nor be taken for lost.
+        when attempt.submit_state in ('due', 'sent', 'unknown') then 'accepted'
         else attempt.submit_state
       end,
       submitted_at      = coalesce(attempt.submitted_at, v_now),
