@@ -364,13 +364,15 @@ select results_eq(
 );
 
 -- Whoever speaks of an attempt: the provider has it, so that it is never submitted again.
+select aivedio.apply_observation(
+  fixture.observation(fixture.job('known by ' || source.name, 'created', p_project => 'known'), 'running', source.name)
+)
+from unnest(array['webhook', 'poll', 'reconcile']) as source (name);
 select is(
   (
     select attempt.submit_state
-    from aivedio.apply_observation(
-      fixture.observation(fixture.job('known/' || source.name, 'created', p_project => 'known'), 'running', source.name)
-    ) as result
-    join aivedio.task_attempts as attempt on attempt.id = result.attempt_id
+    from aivedio.task_attempts as attempt
+    where attempt.id = fixture.id('attempt of known by ' || source.name)
   ),
   'accepted',
   format('an observation by %s ends the submission', source.name)
