@@ -42,6 +42,9 @@ IDLE: Final = None
 QUIET_FIRST = 0.005
 QUIET_CAP = 0.25
 
+# A reader that loses this many races in a row is still well.
+PATIENCE = 3
+
 LOOKS = Counter(
     "aivedio_bell_looks_total", "Looks for work, by what caused the round.", ["channel", "cause"]
 )
@@ -169,13 +172,16 @@ class Doorbell:
             logger.warning(
                 "look failed", channel=self._channel, kind=type(error).__name__, code=error.code
             )
+            patience = PATIENCE if isinstance(error, errors.Contended) else 0
         except Exception:
             logger.exception("look failed", channel=self._channel)
+            patience = 0
         else:
             self._failures.reset()
             ready(True)
             return within
-        ready(False)
+        if self._failures.tries >= patience:
+            ready(False)
         return self._failures.next()
 
     async def _sleep(self, within: float | None, stopping: asyncio.Event) -> str:

@@ -54,7 +54,7 @@ async def run(
     """Process the callbacks of `shards` until `stopping`; the batch in progress is finished."""
     bell = Doorbell(database_url, role=ROLE, channel="aivedio_inbox", shards=shards)
     async with database.connect(
-        database_url, role=ROLE, max_size=1, statement_timeout=30.0, lock_timeout=5.0
+        database_url, role=ROLE, max_size=1, statement_timeout=30.0, lock_timeout=2.0
     ) as db:
 
         async def look() -> float | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from edge.intake import webhook
+from tests.py.intake.jobs import Jobs
 from tests.py.intake.signing import OTHER_SECRET, SECRET, sign
 from tests.py.support.ports import free_port
 from tests.py.support.waiting import eventually_async
@@ -107,3 +108,36 @@ class Inbox:
 @pytest.fixture
 def inbox(connect: Callable[..., psycopg.Connection[Any]]) -> Iterator[Inbox]:
     yield Inbox(connect(autocommit=True))
+
+
+@pytest.fixture
+def jobs(connect: Callable[..., psycopg.Connection[Any]]) -> Jobs:
+    return Jobs(connect(autocommit=True))
+
+
+@asynccontextmanager
+async def running(main: Callable[..., Awaitable[None]], **settings: Any) -> AsyncIterator[Running]:
+    """Run a process's `run` in this process, until ready; stop it when the block ends."""
+    process = Running()
+    task = asyncio.ensure_future(
+        main(stopping=process.stopping, ready=process.told.append, **settings)
+    )
+    try:
+        await eventually_async(lambda: process.is_ready or task.done())
+        yield process
+    finally:
+        process.stopping.set()
+        async with asyncio.timeout(20):
+            await task
+
+
+@dataclass
+class Running:
+    """A process that runs inside the test."""
+
+    told: list[bool] = field(default_factory=list)
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_ready(self) -> bool:
+        return self.told[-1:] == [True]
