@@ -112,7 +112,12 @@ select results_eq(
   'a bad row is dead, the good one beside it is not'
 );
 select results_eq(
-  $$ select dedup_key collate "default", process_status, last_error_code, payload is null from aivedio.provider_callback_inbox where dedup_key ~ '^b[0-9]' and provider = 'replicate' order by length(dedup_key), dedup_key $$,
+  $$
+    select dedup_key collate "default", process_status, last_error_code, payload is null
+    from aivedio.provider_callback_inbox
+    where dedup_key ~ '^b[0-9]' and provider = 'replicate'
+    order by length(dedup_key), dedup_key
+  $$,
   $$
     values ('b0', 'dead', 'not_json', true), ('b1', 'pending', null, false), ('b2', 'dead', 'not_json', true), ('b3', 'dead', 'not_object', true),
       ('b4', 'dead', 'missing_field', true), ('b5', 'dead', 'not_utf8', true), ('b6', 'dead', 'not_json', true), ('b7', 'dead', 'not_json', true),

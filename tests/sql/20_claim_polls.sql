@@ -11,7 +11,10 @@ as $at$
 $at$;
 
 -- A job that is due for a poll since so many seconds.
-create function pg_temp.due(p_name text, p_since interval default '0', p_tenant text default 'tenant', p_project text default null, p_provider text default 'replicate', p_model text default 'lumen/video-1')
+create function pg_temp.due(
+  p_name text, p_since interval default '0', p_tenant text default 'tenant', p_project text default null,
+  p_provider text default 'replicate', p_model text default 'lumen/video-1'
+)
 returns void
 language plpgsql
 as $due$

@@ -82,7 +82,10 @@ select is(
   'headers are templates too'
 );
 select is(
-  (aivedio._build_request('submit', attempt, aivedio._jsonb_merge(aivedio._profile('replicate'), '{"submit": {"headers": {"x": "{input.p}"}}}'), 1, jsonb_build_object('p', E'a\r\nevil: 1'), null)).headers ->> 'x',
+  (aivedio._build_request(
+    'submit', attempt, aivedio._jsonb_merge(aivedio._profile('replicate'), '{"submit": {"headers": {"x": "{input.p}"}}}'),
+    1, jsonb_build_object('p', E'a\r\nevil: 1'), null
+  )).headers ->> 'x',
   'aevil: 1', 'a value cannot begin another header'
 )
 from aivedio.task_attempts as attempt

@@ -20,7 +20,9 @@ declare
   v_rest constant interval := pg_catalog.make_interval(secs => aivedio._setting('hint_interval_s')::double precision);
 begin
   update aivedio.task_attempts as attempt
-  set next_poll_at = least(attempt.next_poll_at, greatest(v_now, attempt.hinted_at + v_rest, attempt.last_polled_at + v_rest)),
+  set next_poll_at = least(
+        attempt.next_poll_at, greatest(v_now, attempt.hinted_at + v_rest, attempt.last_polled_at + v_rest)
+      ),
       hinted_at    = greatest(v_now, attempt.hinted_at + v_rest),
       updated_at   = v_now
   where attempt.id = p_attempt

@@ -120,7 +120,9 @@ begin
   end loop;
 
   for v_provider in
-    select distinct unusable.provider from pg_catalog.unnest(v_unusable) as unusable (provider) order by unusable.provider
+    select distinct unusable.provider
+    from pg_catalog.unnest(v_unusable) as unusable (provider)
+    order by unusable.provider
   loop
     perform aivedio._raise_alarm('callback_unusable', v_provider);
   end loop;

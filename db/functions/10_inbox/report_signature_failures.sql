@@ -3,7 +3,7 @@
  *
  * Takes the webhook edge's count of refused signatures, once a minute: a flood of bad callbacks must not
  * reach the database one by one. Repetition raises an alarm: a secret was rotated without us, or somebody
- * is trying. Answers how many providers were alarmed.
+ * is trying. A missing key and a body over the limit raise it at once. Answers how many providers were alarmed.
  *
  * Called by   edge/intake/webhook.py, as aivedio_webhook
  * Writes      aivedio.alarms
@@ -35,6 +35,8 @@ begin
     ) as failure
     group by failure.provider
     having pg_catalog.sum(failure.failures) >= aivedio._setting('signature_alarm_after')
+      -- Nobody guesses at these: every callback of the provider is being lost.
+      or pg_catalog.bool_or(failure.class in ('no_key', 'too_large'))
     order by failure.provider
   loop
     perform aivedio._raise_alarm('signature_failures', v_failed.provider, v_failed.classes);

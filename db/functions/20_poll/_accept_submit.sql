@@ -45,7 +45,9 @@ begin
     when unique_violation then
       perform aivedio._open_case(
         'mapping', p_attempt.id::text, p_attempt, null,
-        pg_catalog.jsonb_build_object('why', 'another attempt holds this provider_task_id', 'provider_task_id', p_provider_task_id)
+        pg_catalog.jsonb_build_object(
+          'why', 'another attempt holds this provider_task_id', 'provider_task_id', p_provider_task_id
+        )
       );
       if p_attempt.submit_state = 'sent' then
         perform aivedio._lose_submit(p_attempt, 'the provider answered with the id of another attempt');

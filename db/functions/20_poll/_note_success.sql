@@ -1,7 +1,8 @@
 /*
  * Stage 20 · poll · _note_success
  *
- * A provider answered properly: its circuit closes and its refusals are forgotten. While all is well, nothing is written.
+ * A provider answered properly: its circuit closes and its refusals are forgotten. While all is well, nothing
+ * is written.
  *
  * Called by   _reschedule_poll, after cases
  * Writes      aivedio.provider_circuits, aivedio.poll_quotas

@@ -22,7 +22,7 @@ begin
     when 'platform' then aivedio._setting('poll_rate_platform')
     when 'tenant' then aivedio._setting('poll_rate_tenant')
     when 'provider' then coalesce((p_profile #>> '{quota,provider}')::numeric, 10)
-    when 'model' then coalesce((p_profile #>> '{quota,model}')::numeric, (p_profile #>> '{quota,provider}')::numeric, 10)
+    when 'model' then coalesce(p_profile #>> '{quota,model}', p_profile #>> '{quota,provider}', '10')::numeric
   end;
 end;
 $_poll_rate$;

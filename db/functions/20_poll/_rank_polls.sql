@@ -4,7 +4,8 @@
  * Chooses which due attempts are polled now, in one statement, so that no bucket is overdrawn and nobody starves:
  * within a tenant the longest due first, watched projects and nearly finished jobs some seconds ahead; between tenants
  * in turn; and at each level, model, provider and platform, only as many as its bucket has tokens. A bucket that
- * does not exist yet holds one second's worth. A circuit that is open lets nothing through; one that is due for a probe, one.
+ * does not exist yet holds one second's worth. A circuit that is open lets nothing through; one that is due for a
+ * probe, one.
  *
  * Called by   claim_polls, one session at a time
  * Writes      nothing

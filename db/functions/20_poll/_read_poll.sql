@@ -35,7 +35,9 @@ begin
     else aivedio._http_meaning(p_profile, 'poll', v_status)
   end;
   v_answer.detail := pg_catalog.left(
-    coalesce(p_outcome ->> 'error', p_outcome ->> 'sample', case when v_answer.meaning <> 'body' then v_body::text end, v_kind),
+    coalesce(
+      p_outcome ->> 'error', p_outcome ->> 'sample', case when v_answer.meaning <> 'body' then v_body::text end, v_kind
+    ),
     500
   );
 

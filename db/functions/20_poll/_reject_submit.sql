@@ -37,7 +37,8 @@ begin
   where attempt.id = p_attempt.id;
 
   perform aivedio._resolve_cases(
-    'submit_unknown', p_attempt.id::text, 'not_accepted', 'aivedio', 'the answer came late: the provider did not take it'
+    'submit_unknown', p_attempt.id::text, 'not_accepted', 'aivedio',
+    'the answer came late: the provider did not take it'
   );
 
   select task.*

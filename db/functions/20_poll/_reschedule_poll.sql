@@ -61,7 +61,9 @@ begin
     if v_attempt.submitted_at + pg_catalog.make_interval(secs => v_grace) > v_now then
       v_delay := aivedio._poll_delay(p_profile, 'submitted', 0);
     elsif v_attempt.terminal_at is null then
-      perform aivedio._note_case('not_found', v_attempt, pg_catalog.jsonb_build_object('http_status', p_answer.http_status));
+      perform aivedio._note_case(
+        'not_found', v_attempt, pg_catalog.jsonb_build_object('http_status', p_answer.http_status)
+      );
       v_delay := greatest(v_delay, aivedio._backoff(v_rare, v_rare, 0));
       v_alarms := v_alarms || 'poll_not_found'::text;
     end if;
@@ -70,7 +72,9 @@ begin
   if v_attempt.terminal_at is not null then
     v_delay := aivedio._case_delay(v_attempt);
   elsif v_attempt.deadline_at < v_now then
-    perform aivedio._note_case('overdue', v_attempt, pg_catalog.jsonb_build_object('deadline_at', v_attempt.deadline_at));
+    perform aivedio._note_case(
+      'overdue', v_attempt, pg_catalog.jsonb_build_object('deadline_at', v_attempt.deadline_at)
+    );
     v_delay := greatest(v_delay, aivedio._backoff(v_rare, v_rare, 0));
     v_alarms := v_alarms || 'attempt_overdue'::text;
   end if;
@@ -112,10 +116,14 @@ begin
       updated_at       = v_now
   where attempt.id = p_attempt;
 
-  foreach v_alarm in array array(select distinct raised.kind from pg_catalog.unnest(v_alarms) as raised (kind) order by 1) loop
+  for v_alarm in
+    select distinct raised.kind from pg_catalog.unnest(v_alarms) as raised (kind) order by raised.kind
+  loop
     perform aivedio._raise_alarm(
       v_alarm, v_attempt.provider,
-      pg_catalog.jsonb_build_object('attempt_id', p_attempt, 'http_status', p_answer.http_status, 'detail', p_answer.detail)
+      pg_catalog.jsonb_build_object(
+        'attempt_id', p_attempt, 'http_status', p_answer.http_status, 'detail', p_answer.detail
+      )
     );
   end loop;
 

@@ -33,6 +33,7 @@ declare
     ),
     '='
   );
+  v_lease   constant interval := pg_catalog.make_interval(secs => aivedio._setting('submit_lease_s')::double precision);
   v_calls   constant boolean := pg_catalog.jsonb_typeof(v_profile -> 'webhook') = 'object';
   v_task    aivedio.generation_tasks;
   v_attempt aivedio.task_attempts;
@@ -43,7 +44,7 @@ begin
       submit_state        = 'sent',
       submit_token        = attempt.submit_token + 1,
       submit_tries        = attempt.submit_tries + 1,
-      submit_lease_until  = v_now + pg_catalog.make_interval(secs => aivedio._setting('submit_lease_s')::double precision),
+      submit_lease_until  = v_now + v_lease,
       submit_leased_by    = p_worker,
       callback_token_hash = case when v_calls then pg_catalog.sha256(pg_catalog.convert_to(v_token, 'UTF8')) end,
       updated_at          = v_now

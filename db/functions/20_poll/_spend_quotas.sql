@@ -47,7 +47,8 @@ begin
     group by claimed.model, claimed.model_rate
   )
   select
-    spent.level, spent.key, greatest(1, spent.rate) - spent.polls, spent.rate, greatest(1, spent.rate), spent.rate, p_now
+    spent.level, spent.key, greatest(1, spent.rate) - spent.polls, spent.rate, greatest(1, spent.rate),
+    spent.rate, p_now
   from spent
   where spent.polls > 0
   order by spent.level, spent.key

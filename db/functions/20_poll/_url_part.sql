@@ -20,7 +20,9 @@ as $_url_part$
     case
       when piece.letter ~ '^[A-Za-z0-9_.~-]$' then piece.letter
       else pg_catalog.upper(
-        pg_catalog.regexp_replace(pg_catalog.encode(pg_catalog.convert_to(piece.letter, 'UTF8'), 'hex'), '(..)', '%\1', 'g')
+        pg_catalog.regexp_replace(
+          pg_catalog.encode(pg_catalog.convert_to(piece.letter, 'UTF8'), 'hex'), '(..)', '%\1', 'g'
+        )
       )
     end,
     '' order by piece.place

@@ -64,7 +64,9 @@ begin
     end if;
   end loop;
 
-  foreach v_alarm in array array(select distinct tired.provider from pg_catalog.unnest(v_tired) as tired (provider) order by 1) loop
+  for v_alarm in
+    select distinct tired.provider from pg_catalog.unnest(v_tired) as tired (provider) order by tired.provider
+  loop
     perform aivedio._raise_alarm('cancel_given_up', v_alarm);
   end loop;
 end;

@@ -47,10 +47,14 @@ begin
 
   if v_answer.meaning = 'accepted' then
     v_result := aivedio._accept_submit(v_attempt, v_profile, v_answer.provider_task_id);
-  elsif v_attempt.submit_state = 'accepted' or (v_answer.meaning = 'unknown' and v_attempt.submit_state = 'unknown') then
+  elsif v_attempt.submit_state = 'accepted'
+    or (v_attempt.submit_state = 'unknown' and v_answer.meaning = 'unknown')
+  then
     return aivedio._settled('duplicate', p_attempt);
   elsif v_answer.meaning = 'unknown' then
-    perform aivedio._lose_submit(v_attempt, coalesce(p_outcome ->> 'error', 'HTTP ' || (p_outcome ->> 'http_status'), p_outcome ->> 'kind'));
+    perform aivedio._lose_submit(
+      v_attempt, coalesce(p_outcome ->> 'error', 'HTTP ' || (p_outcome ->> 'http_status'), p_outcome ->> 'kind')
+    );
     v_result := aivedio._settled('applied', p_attempt);
   elsif v_answer.meaning = 'again' and v_attempt.submit_tries < aivedio._setting('submit_retries') then
     perform aivedio._delay_submit(v_attempt, p_outcome);

@@ -23,7 +23,8 @@ declare
   v_problems  text[] := '{}'::text[];
 begin
   if v_base !~ '^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*[A-Za-z0-9._~-])?$' then
-    v_problems := v_problems || 'base_url: a URL with scheme and host, without a slash at its end, a query or a user'::text;
+    v_problems := v_problems
+      || 'base_url: a URL with scheme and host, without a slash at its end, a query or a user'::text;
   elsif v_base like 'http://%' and not coalesce(v_local, false) then
     v_problems := v_problems || 'base_url: https, unless the profile is local'::text;
   end if;

@@ -21,7 +21,7 @@ begin
     raise exception 'provider profile is not usable'
       using errcode = 'VC305',
             detail  = pg_catalog.array_to_string(v_problems, '; '),
-            hint    = 'docs/providers.md explains each key of a profile.';
+            hint    = 'db/providers/replicate.sql is a profile that is usable.';
   end if;
 end;
 $_check_profile$;

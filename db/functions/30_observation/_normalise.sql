@@ -38,7 +38,9 @@ begin
   if pg_catalog.jsonb_typeof(p_payload) is distinct from 'object' then
     raise exception 'payload must be a JSON object'
       using errcode = 'VC303',
-            detail  = pg_catalog.format('provider %s sent %s', p_provider, coalesce(pg_catalog.jsonb_typeof(p_payload), 'nothing'));
+            detail  = pg_catalog.format(
+              'provider %s sent %s', p_provider, coalesce(pg_catalog.jsonb_typeof(p_payload), 'nothing')
+            );
   end if;
 
   v_result.provider := p_provider;

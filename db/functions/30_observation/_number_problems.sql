@@ -18,7 +18,9 @@ declare
   v_problems text[];
 begin
   v_problems := array(
-    select pg_catalog.format('%s: a number from %s to %s', pg_catalog.array_to_string(limits.path, '.'), limits.least, limits.most)
+    select pg_catalog.format(
+      '%s: a number from %s to %s', pg_catalog.array_to_string(limits.path, '.'), limits.least, limits.most
+    )
     from (values
       ('{submit,timeout_s}'::text[],          1,     600),
       ('{submit,max_bytes}'::text[],          1024,  16777216),
@@ -51,7 +53,9 @@ begin
   );
 
   return v_problems || array(
-    select pg_catalog.format('poll.interval_s.%s: [shortest, longest] in seconds, for submitted, queued, running or unknown', range.key)
+    select pg_catalog.format(
+      'poll.interval_s.%s: [shortest, longest] in seconds, for submitted, queued, running or unknown', range.key
+    )
     from pg_catalog.jsonb_each(
       case pg_catalog.jsonb_typeof(p_profile #> '{poll,interval_s}')
         when 'object' then p_profile #> '{poll,interval_s}' else '{}'

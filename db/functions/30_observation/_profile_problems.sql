@@ -17,8 +17,8 @@ as $_profile_problems$
 declare
   v_known constant text[] := array[
     'base_url', 'local', 'auth', 'models', 'submit', 'poll', 'cancel', 'webhook', 'fields', 'functions', 'words',
-    'hidden_failures', 'success_needs_output', 'errors', 'max_outputs', 'output_lifetime_s', 'deadline_s', 'retry_span_s',
-    'quota', 'redact', 'redact_after', 'notes'
+    'hidden_failures', 'success_needs_output', 'errors', 'max_outputs', 'output_lifetime_s', 'deadline_s',
+    'retry_span_s', 'quota', 'redact', 'redact_after', 'notes'
   ];
 begin
   if pg_catalog.jsonb_typeof(p_profile) is distinct from 'object' then

@@ -41,7 +41,10 @@ begin
       rule.ordinality as rule,
       item.ordinality as place,
       coalesce(rule.value ->> 'kind', 'video') as kind,
-      case pg_catalog.jsonb_typeof(item.value) when 'object' then item.value ->> 'url' else item.value #>> '{}' end as url
+      case pg_catalog.jsonb_typeof(item.value)
+        when 'object' then item.value ->> 'url'
+        else item.value #>> '{}'
+      end as url
     from pg_catalog.jsonb_array_elements(v_rules) with ordinality as rule (value, ordinality),
       -- The lax [*] unwraps an array and leaves a single value as it is.
       pg_catalog.jsonb_path_query(

@@ -14,7 +14,9 @@ stable
 set search_path = ''
 as $_request_problems$
 declare
-  v_meanings constant text[] := array['body', 'failed', 'canceled', 'not_found', 'auth', 'throttled', 'retry', 'refused'];
+  v_meanings constant text[] := array[
+    'body', 'failed', 'canceled', 'not_found', 'auth', 'throttled', 'retry', 'refused'
+  ];
   v_names    constant text := '^(model|client_request_id|callback_url|provider_task_id|input(\.\w+)*)$';
   v_problems text[] := '{}'::text[];
   v_name     text;
@@ -70,7 +72,8 @@ begin
   end loop;
 
   if pg_catalog.jsonb_typeof(p_profile -> 'submit') = 'object' then
-    v_problems := v_problems || aivedio._path_problems('submit.provider_task_id', p_profile #> '{submit,provider_task_id}', true);
+    v_problems := v_problems
+      || aivedio._path_problems('submit.provider_task_id', p_profile #> '{submit,provider_task_id}', true);
     if not coalesce(p_profile @? '$.submit.accepted[0] ? (@ >= 200 && @ <= 299)', false) then
       v_problems := v_problems || 'submit.accepted: the HTTP statuses of success, 2xx'::text;
     end if;

@@ -29,7 +29,10 @@ declare
   v_before    jsonb;
   v_effective jsonb;
 begin
-  if pg_catalog.jsonb_typeof(p_override) is distinct from 'object' or coalesce(p_who, '') = '' or coalesce(p_why, '') = '' then
+  if pg_catalog.jsonb_typeof(p_override) is distinct from 'object'
+    or coalesce(p_who, '') = ''
+    or coalesce(p_why, '') = ''
+  then
     raise exception 'an override needs a JSON object, who and why'
       using errcode = 'VC307',
             detail  = pg_catalog.format('provider %s', p_name);
