@@ -200,7 +200,7 @@ class Doorbell:
         loop = asyncio.get_running_loop()
         until = loop.time() + within
         while not self._rung:
-            heard = await self._listener.wait(max(0.0, until - loop.time()))
+            heard = await self._listener.wait(min(HEARTBEAT, max(0.0, until - loop.time())))
             self._rung = (
                 heard.woken
                 or heard.missed
@@ -208,6 +208,8 @@ class Doorbell:
             )
             if loop.time() >= until:
                 break
+            if not heard.notes and not heard.woken:
+                await self._listener.heartbeat()
         return self._rung
 
     async def _hold(self) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from edge import errors
+from edge import doorbell, errors
 from edge.doorbell import AGAIN, IDLE, Doorbell
 from edge.listener import Listener, follow
 from tests.py.support.waiting import eventually_async
+from tests.py.support.wire import wire
 
 ROLE = "aivedio_inbox"
 CHANNEL = "aivedio_inbox"
@@ -76,7 +77,7 @@ def sleeping(connect: Connect) -> Callable[[], bool]:
 
     def check() -> bool:
         row = watcher.execute(
-            "select count(*) filter (where query ~ 'bell_quiet' and state = 'idle'),"
+            "select count(*) filter (where query ~ 'bell_quiet|^select 1$' and state = 'idle'),"
             " (select count(*) from pg_locks where locktype = 'advisory')"
             " from pg_stat_activity where application_name = 'aivedio-inbox'"
             " and datname = current_database()"
@@ -217,6 +218,45 @@ async def test_a_failing_look_is_repeated_with_growing_pauses_and_told(database:
     await task
     assert told[:5] == [False] * 5
     assert tries[5] - tries[0] > 1.0
+
+
+async def test_an_idle_reader_proves_that_its_server_lives(
+    database: str, work: Work, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions may be ended for idleness sooner than the safety look would come."""
+    monkeypatch.setattr(doorbell, "HEARTBEAT", 0.1)
+    bell = a_bell(database, settings={"idle_session_timeout": "500"})
+    async with serving(bell, work.look):
+        await eventually_async(sleeping(connect))
+        looks = work.looks
+        watcher = connect(autocommit=True)
+        await eventually_async(
+            lambda: watcher.execute(
+                "select 1 from pg_stat_activity where application_name = 'aivedio-inbox'"
+                " and datname = current_database() and now() - backend_start > interval '1 s'"
+            ).fetchone()
+        )
+        assert work.looks == looks
+
+
+async def test_a_hung_connection_is_left_for_a_new_one(
+    database: str, work: Work, connect: Connect, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """O10: no FIN, no answer; within seconds the reader listens on another connection."""
+    monkeypatch.setattr(doorbell, "HEARTBEAT", 0.2)
+    name = psycopg.conninfo.conninfo_to_dict(database)["dbname"]
+    async with wire("127.0.0.1", cluster.port) as laid:
+        near = f"postgresql://postgres@127.0.0.1:{laid.port}/{name}"
+        async with serving(a_bell(near), work.look):
+            await eventually_async(sleeping(connect))
+            before = laid.accepted
+            laid.hold()
+            connect(autocommit=True).execute("insert into t_work values (1)")
+            # The looks do not use the dead connection, so they come all the same.
+            await eventually_async(lambda: work.taken == [1], timeout=5.0)
+            laid.mend()
+            await eventually_async(lambda: laid.accepted > before, timeout=10.0)
+            await eventually_async(sleeping(connect))
 
 
 async def test_no_database_and_back(cluster: Any, database: str) -> None:

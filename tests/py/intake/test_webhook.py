@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import hmac
 import logging
 import socket
+import time
 from typing import Any
 
 import orjson
 import psycopg
 import pytest
 
+from edge import database as door
 from edge.intake import failures as failures_module
+from edge.intake.failures import Failures
+from edge.intake.signatures import standard_webhooks_secret
 from tests.py.intake.conftest import Edge, Inbox, serving
 from tests.py.intake.signing import OTHER_SECRET, SECRET, sign
 from tests.py.support.waiting import eventually_async
@@ -88,8 +93,6 @@ async def test_every_bad_signature_gets_the_same_empty_401(edge: Edge, inbox: In
 
 
 async def test_a_recorded_delivery_replayed_later_is_refused(edge: Edge, inbox: Inbox) -> None:
-    import time
-
     old = sign(BODY, at=time.time() - 360)
     assert (
         await edge.client.post("/callbacks/replicate", content=BODY, headers=old)
@@ -134,8 +137,6 @@ async def test_signed_but_unusable_is_stored_dead_and_acknowledged(
 
 
 async def test_signed_bytes_that_are_no_text_are_stored_dead(edge: Edge, inbox: Inbox) -> None:
-    from edge.intake.signatures import standard_webhooks_secret
-
     body, secret = b'{"id": "\xff"}', standard_webhooks_secret(SECRET)
     assert secret is not None
     headers = _sign_bytes(body, secret)
@@ -248,9 +249,6 @@ async def test_an_unsigned_callback_is_a_hint_and_needs_a_known_token(
 async def test_refused_signatures_are_counted_and_reported_once(
     edge: Edge, database: str, inbox: Inbox
 ) -> None:
-    from edge import database as door
-    from edge.intake.failures import Failures
-
     async with door.connect(
         database, role="aivedio_webhook", composites=failures_module.COMPOSITES
     ) as db:
@@ -267,6 +265,21 @@ async def test_refused_signatures_are_counted_and_reported_once(
     assert rows == [
         ("signature_failures", "replicate", 1, {"mismatch": 1000, "too_old": 1}),
     ]
+
+
+@pytest.mark.parametrize("reason", ["too_large", "no_key"])
+async def test_what_loses_every_callback_is_alarmed_at_once(
+    database: str, inbox: Inbox, reason: str
+) -> None:
+    """W20"""
+    async with door.connect(
+        database, role="aivedio_webhook", composites=failures_module.COMPOSITES
+    ) as db:
+        failures = Failures(db)
+        failures.add("replicate", reason)
+        await failures.report()
+    alarms = inbox.session.execute("select kind, subject, detail from aivedio.alarms")
+    assert alarms.fetchall() == [("signature_failures", "replicate", {reason: 1})]
 
 
 async def test_stopping_finishes_what_is_in_flight(database: str, inbox: Inbox) -> None:
@@ -287,9 +300,6 @@ async def test_stopping_finishes_what_is_in_flight(database: str, inbox: Inbox) 
 
 
 def _sign_bytes(body: bytes, secret: bytes) -> dict[str, str]:
-    import hmac
-    import time
-
     at = str(int(time.time()))
     digest = hmac.new(secret, b"msg_b." + at.encode() + b"." + body, hashlib.sha256).digest()
     return {
