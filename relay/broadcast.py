@@ -12,14 +12,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-import structlog
 from prometheus_client import Counter, Gauge
 from redis.exceptions import RedisError
 
-from edge import pubsub
+from edge import logs, pubsub
 from edge.backoff import Backoff
 
-logger = structlog.get_logger(__name__)
+logger = logs.get(__name__)
 
 ANSWER_WITHIN: Final = 1.0
 

@@ -18,15 +18,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Final
 
-import structlog
 from prometheus_client import Counter, Histogram
 
-from edge import errors
+from edge import errors, logs
 from edge.backoff import Backoff, pause
 from relay.bus import BEAT, Bus, BusDown, Delivery, Message, Subscription
 from relay.recent import Recent
 
-logger = structlog.get_logger(__name__)
+logger = logs.get(__name__)
 
 STOP_WITHIN: Final = 10.0
 RECEIVE_WITHIN: Final = 0.5
@@ -82,7 +81,7 @@ class Consumer:
         effect: BatchEffect,
         *,
         batch: int,
-        max_tries: int = 10,
+        max_tries: int = 12,
         visibility: float = 30.0,
     ) -> None:
         self._bus = bus
@@ -208,6 +207,9 @@ class Each:
         while not self._stopping.is_set():
             try:
                 await self._effect(message)
+            except (errors.Contended, errors.TooSlow) as error:
+                # Perhaps this row's own trouble: it must not hold up the others.
+                return Outcome.FAILED, f"{type(error).__name__} {error.code}"
             except errors.Unavailable as error:
                 logger.warning(
                     "effect must wait", tag=message.tag, kind=type(error).__name__, code=error.code

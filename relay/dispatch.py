@@ -16,10 +16,9 @@ from typing import Final
 
 import orjson
 import psycopg
-import structlog
 from prometheus_client import Counter
 
-from edge import database, errors
+from edge import database, errors, logs
 from edge.backoff import Backoff, pause
 from edge.gateway.frames import BadFrame, encode
 from relay import buses
@@ -28,7 +27,7 @@ from relay.bus import BEAT, Message
 from relay.consumer import DONE, Consumer, Outcome, Result
 from relay.recent import Recent
 
-logger = structlog.get_logger(__name__)
+logger = logs.get(__name__)
 
 BATCH: Final = 500
 # Clocks of relay and dispatcher may differ by part of this.

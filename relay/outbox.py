@@ -22,18 +22,16 @@ from collections.abc import Callable, Sequence, Set
 from typing import Final
 from uuid import UUID, uuid4
 
-import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from edge import errors
+from edge import errors, logs
 from edge.backoff import Backoff, pause
 from edge.doorbell import AGAIN, IDLE, Doorbell
 from relay import buses
 from relay.bus import BEAT, BEAT_KEY, Bus, Fate, Message, Receipt
 from relay.owner import HEARTBEAT, IDLE_LIMIT, Owner, Row
-from relay.recent import Recent
 
-logger = structlog.get_logger(__name__)
+logger = logs.get(__name__)
 
 BEAT_INTERVAL: Final = 1.0
 # While sends are in flight, other tasks' new rows are looked for this often.
@@ -81,7 +79,7 @@ class Relay:
         self._outage = Backoff(0.1, 5.0)
         self._resume_at = 0.0
         self._held: dict[UUID, tuple[float, Backoff]] = {}
-        self._acknowledged = Recent()
+        self._acknowledged: set[int] = set()
         self._first = 0
         self._lost = False
         self._changed = asyncio.Event()
@@ -118,6 +116,7 @@ class Relay:
     async def _reign(self, stopping: asyncio.Event, ready: Callable[[bool], None]) -> None:
         """Serve the bells of what is owned, and begin again whenever that changes."""
         self._lost = False
+        self._held.clear()
         heart = asyncio.create_task(self._keep_balance(stopping))
         try:
             while not (self._lost or heart.done()):
@@ -141,8 +140,11 @@ class Relay:
         """Beat the owning session's heart; end when it is lost or the relay stops."""
         try:
             while not await pause(HEARTBEAT, stopping):
-                if await self._owner.balance(self._in_flight):
-                    self._changed.set()
+                try:
+                    if await self._owner.balance(self._in_flight):
+                        self._changed.set()
+                except (errors.Contended, errors.TooSlow) as error:
+                    logger.warning("shards not balanced", kind=type(error).__name__)
         finally:
             self._changed.set()
 
@@ -182,13 +184,13 @@ class Relay:
             rows += await self._owed_by(shard, wanted - len(rows), busy)
             if len(rows) >= wanted:
                 break
-        acknowledged = [row for row in rows if self._acknowledged.knows(row.id)]
+        acknowledged = frozenset(row.id for row in rows if row.id in self._acknowledged)
         if acknowledged:
-            await self._mark(acknowledged)
+            await self._mark([row for row in rows if row.id in acknowledged])
         return [
             row
             for row in rows
-            if row.message.task_id not in self._busy and not self._acknowledged.knows(row.id)
+            if row.message.task_id not in self._busy and row.id not in acknowledged
         ]
 
     async def _owed_by(self, shard: int, wanted: int, busy: Set[UUID]) -> list[Row]:
@@ -241,38 +243,51 @@ class Relay:
                 self._bell.shake()
 
     async def _note(self, batch: list[Row], receipts: Sequence[Receipt]) -> None:
+        """Record what the bus said of each row."""
+        judged = list(zip(batch, receipts, strict=True))
         fates = Tally(receipt.fate for receipt in receipts)
         for fate, count in fates.items():
             SENT.labels(fate.value).inc(count)
-        sent = [
-            row for row, receipt in zip(batch, receipts, strict=True) if receipt.fate is Fate.SENT
-        ]
         if fates[Fate.FAILED] == len(batch):
             self._suspend(receipts[0].error)
         else:
             self._resume()
-        if sent:
-            for row in sent:
-                self._acknowledged.add(row.id)
-            await self._mark(sent)
         now = asyncio.get_running_loop().time()
-        for row, receipt in zip(batch, receipts, strict=True):
+        for row, receipt in judged:
             if receipt.fate is Fate.SENT:
                 self._held.pop(row.message.task_id, None)
-            elif receipt.fate is Fate.FAILED:
+            else:
                 self._hold(row.message.task_id, now)
-            elif await self._owner.mark_unsent(row, receipt.error or "refused"):
-                PARKED.inc()
-                logger.error("message parked", outbox_id=row.id, error=receipt.error)
+        await self._mark([row for row, receipt in judged if receipt.fate is Fate.SENT])
+        for row, receipt in judged:
+            if receipt.fate is Fate.POISON:
+                await self._refuse(row, receipt.error or "refused")
 
     async def _mark(self, rows: Sequence[Row]) -> None:
         """Mark rows as published; should that fail, a later look marks them without sending."""
+        ids = {row.id for row in rows}
+        self._acknowledged |= ids
         try:
             await self._owner.mark_published(rows)
         except errors.DatabaseDown:
             raise
         except errors.Unavailable as error:
             logger.warning("not marked yet", kind=type(error).__name__, code=error.code)
+        else:
+            self._acknowledged -= ids
+
+    async def _refuse(self, row: Row, error: str) -> None:
+        """Count a refusal; should that fail, the next refusal counts."""
+        try:
+            parked = await self._owner.mark_unsent(row, error)
+        except errors.DatabaseDown:
+            raise
+        except errors.Unavailable as unavailable:
+            logger.warning("refusal not counted", kind=type(unavailable).__name__)
+            return
+        if parked:
+            PARKED.inc()
+            logger.error("message parked", outbox_id=row.id, error=error)
 
     def _hold(self, task: UUID, now: float) -> None:
         until, backoff = self._held.get(task, (0.0, Backoff(0.1, 5.0)))
@@ -313,7 +328,11 @@ class Relay:
             if not shards:
                 continue
             body = {"kind": BEAT, "relay": self._name, "sent_at": time.time(), "shards": shards}
-            (receipt,) = await self._bus.publish([Message(BEAT_KEY, BEAT, body)])
+            try:
+                (receipt,) = await self._bus.publish([Message(BEAT_KEY, BEAT, body)])
+            except Exception:
+                logger.exception("beat failed")
+                continue
             BEATS.labels(receipt.fate.value).inc()
             if receipt.fate is Fate.SENT and self._outage.tries:
                 self._resume()

@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
-import structlog
 from prometheus_client import Gauge
 from psycopg.conninfo import make_conninfo
 
-from edge import errors
+from edge import errors, logs
 from edge.listener import Listener
 from relay.bus import Message
 
-logger = structlog.get_logger(__name__)
+logger = logs.get(__name__)
 
 SHARDS: Final = 8
 IDLE_LIMIT: Final = 5.0

@@ -16,15 +16,14 @@ from uuid import UUID
 
 import orjson
 import psycopg
-import structlog
 
-from edge import database, errors
+from edge import database, errors, logs
 from edge.backoff import Backoff, pause
 from edge.database import Database
 from edge.doorbell import AGAIN, IDLE, Doorbell
 from relay.bus import BusDown, Delivery, Fate, Message, Receipt
 
-logger = structlog.get_logger(__name__)
+logger = logs.get(__name__)
 
 PUBLISHER: Final = "aivedio_relay"
 CONSUMER: Final = "aivedio_consumer"

@@ -29,6 +29,7 @@ begin
     -- pg_locks shows the first half of a two-part key as an unsigned number.
     and held.classid = (v_presence::bigint & 4294967295)::oid
     and held.objid = 0
+    and held.objsubid = 2
     and held.granted;
 
   if not v_here then
