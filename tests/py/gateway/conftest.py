@@ -75,7 +75,7 @@ class Reader:
     async def next(self, within: float = 10.0) -> ServerSentEvent:
         async with asyncio.timeout(within):
             event = await anext(self._events)
-        data = json.loads(event.data)
+        data = json.loads(event.data or "null")
         if event.event in ("ready", "reset"):
             assert event.id == str(data["cursor"])
             self.cursor = data["cursor"]
