@@ -109,6 +109,7 @@ create table aivedio.task_attempts (
   lease_token         bigint      not null default 0,
   poll_count          integer     not null default 0,
   unchanged_polls     integer     not null default 0,
+  throttled_polls     integer     not null default 0,
   malformed_polls     integer     not null default 0,
   last_polled_at      timestamptz,
   last_callback_at    timestamptz,

@@ -233,6 +233,31 @@ create type aivedio.signature_failure as (
 comment on type aivedio.signature_failure is
   'Refused callbacks of the last minute, counted in memory by the webhook edge. class: missing, malformed, mismatch, too_old, too_new, no_key.';
 
+create type aivedio.convergence as (
+  day              date,
+  provider         text,
+  model            text,
+  attempts         bigint,
+  ended            bigint,
+  callback_first   bigint,
+  poll_first       bigint,
+  callback_lead    interval,
+  callback_coverage numeric,
+  lag_p50          interval,
+  lag_p95          interval,
+  duration_p50     interval,
+  duration_p95     interval,
+  out_of_order     bigint,
+  conflicts        bigint,
+  stale_attempts   bigint,
+  unknown_words    bigint,
+  polls            bigint,
+  polls_unchanged  numeric,
+  polls_throttled  numeric
+);
+comment on type aivedio.convergence is
+  'How one provider''s model behaved on one day (of the attempts'' creation). callback_first, poll_first: whose observation ended the attempt; callback_lead: median time by which the callback came before the poll that saw the same end; callback_coverage: share of ended attempts whose end a callback told; lag: received minus occurred by the provider''s clock; duration: from submission to the end; polls_unchanged and polls_throttled: shares of all polls.';
+
 reset role;
 
 -- migrate:down

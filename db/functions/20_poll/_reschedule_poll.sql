@@ -104,6 +104,7 @@ begin
       last_polled_at   = v_now,
       poll_count       = attempt.poll_count + 1,
       unchanged_polls  = attempt.unchanged_polls + (v_seen and p_result.event_id is null)::integer,
+      throttled_polls  = attempt.throttled_polls + (p_answer.meaning = 'throttled')::integer,
       malformed_polls  = case
         when p_answer.meaning = 'malformed' then attempt.malformed_polls + 1
         when v_seen then 0
