@@ -22,6 +22,7 @@ help: ## Print this list
 
 .PHONY: install
 install: $(DEMO) ## Make .venv with everything that the demo needs
+	@echo "Ready. Next: make demo"
 
 .PHONY: demo
 demo: $(DEMO) ## The whole path on this machine, with a page in the browser

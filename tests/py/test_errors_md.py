@@ -57,7 +57,7 @@ def test_codes_are_listed_in_order_and_once() -> None:
 def test_a_functions_header_names_what_it_raises() -> None:
     for file in function_files():
         for entry in file.raises():
-            assert entry.code in file.header, (
+            assert str(entry.code) in file.header, (
                 f"{file.name} does not say that it raises {entry.code}"
             )
 

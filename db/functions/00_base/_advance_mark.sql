@@ -15,7 +15,7 @@
  * or null. A row that commits after p_unfinished was read then has a writer that p_snapshot still calls
  * open, so it is not passed. Writers own a transaction id before they draw from the sequence.
  *
- * Called by   read_outbox, process_inbox, bus_read
+ * Called by   _advance_inbox_mark, bus_read, read_outbox
  * Writes      aivedio.queue_marks, at most five times a second
  * Locks       the mark's row; a busy one is left alone
  */

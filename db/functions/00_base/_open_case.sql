@@ -4,7 +4,8 @@
  * Opens a reconciliation case, or adds evidence to the open one of the same kind and subject.
  * Evidence keeps its first entry and the newest nineteen.
  *
- * Called by   the state machine, submit, poll and inbox stages, under the locks of stream, task and attempt
+ * Called by   _process_orphan, _refuse_mapping, _accept_submit, _lose_submit, _note_case, _apply_locked, book_credit,
+ *             under the locks of stream, task and attempt
  * Writes      aivedio.reconciliation_cases
  * Locks       the case's row, after stream, task and attempt
  */

@@ -3,7 +3,7 @@
  *
  * Closes the open case of a kind and subject, if there is one.
  *
- * Called by   resolve_case, adopt_attempt, _accept_submit
+ * Called by   _accept_submit, _delay_submit, _reject_submit, _apply_locked, adopt_attempt, resolve_case
  * Writes      aivedio.reconciliation_cases
  * Locks       the case's row, after stream, task and attempt
  */

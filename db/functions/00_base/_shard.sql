@@ -4,7 +4,7 @@
  * Maps a task (outbox) or a project (inbox) to one of eight shards. Workers own shards, so
  * that no two of them touch the same rows.
  *
- * Called by   _emit, process_inbox, _ring_outbox
+ * Called by   _ring_outbox, _claim_callbacks, apply_observation, _emit, why_waiting
  * Writes      nothing
  * Locks       nothing
  */

@@ -5,7 +5,7 @@
  * partition, a full disk, a server that shuts down. Such an error is raised again, and the batch is
  * tried later; any other condemns the row.
  *
- * Called by   process_inbox
+ * Called by   _apply_callbacks
  * Writes      nothing
  * Locks       nothing
  */

@@ -3,7 +3,7 @@
  *
  * Where a profile's payloads hold output URLs, as paths for _redact.
  *
- * Called by   _finish_callbacks
+ * Called by   _finish_callbacks, _field_problems
  * Writes      nothing
  * Locks       nothing
  */

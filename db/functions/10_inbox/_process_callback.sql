@@ -8,7 +8,7 @@
  *   unsigned, or too thin to judge   a hint: the attempt is polled now, nothing else
  *   anything else                    normalised and applied; the outputs of a success are kept
  *
- * Called by   process_inbox, inside its subtransaction
+ * Called by   _apply_callbacks, inside its subtransaction
  * Writes      what _apply_locked and _keep_outputs write; aivedio.reconciliation_cases
  * Locks       nothing more than the caller, then the case's row
  * Raises      VC303, VC304 and whatever else a poisonous payload provokes

@@ -5,7 +5,7 @@
  * profile's base URL and path; values enter it encoded, as a part of the path or query. The secret is
  * a reference that the edge resolves.
  *
- * Called by   claim_polls, claim_submits, claim_cancels
+ * Called by   _send_submit, claim_cancels, claim_polls
  * Writes      nothing
  * Locks       nothing
  */

@@ -4,7 +4,7 @@
  * Nobody knows whether the provider has accepted an attempt. It is never submitted again on a guess: a case waits for a
  * callback, a lookup or an operator, and the task stays where it is.
  *
- * Called by   claim_submits, settle_submit, holding stream → task → attempt
+ * Called by   _accept_submit, claim_submits, settle_submit, holding stream → task → attempt
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases
  * Locks       the case's row
  */

@@ -4,7 +4,7 @@
  * Stops all polls with a credential for a while: longer each time it has to be opened again without a
  * success between, up to ten minutes.
  *
- * Called by   settle_poll, settle_submit, after cases, before quotas
+ * Called by   _count_fault, _reschedule_poll, settle_submit, after cases, before quotas
  * Writes      aivedio.provider_circuits
  * Locks       the circuit's row
  */

@@ -4,7 +4,7 @@
  * How long to wait before the next poll of an attempt in this state: somewhere in the profile's range for it, doubled
  * with each failure in a row up to the cap, give or take a fifth. Null for a provider that cannot be polled.
  *
- * Called by   settle_poll, _accept_submit
+ * Called by   _accept_submit, _reschedule_poll
  * Writes      nothing
  * Locks       nothing
  */

@@ -4,7 +4,7 @@
  * Encodes a value for one part of a URL's path or query: everything but unreserved characters (RFC 3986, 2.3)
  * becomes %XX, also the slash, so that no value can reach another path.
  *
- * Called by   _fill_text, claim_submits
+ * Called by   _fill_text
  * Writes      nothing
  * Locks       nothing
  */

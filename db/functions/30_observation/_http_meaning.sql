@@ -9,7 +9,7 @@
  *   throttled  too many requests        retry              a fault that should pass
  *   refused    the request itself is wrong
  *
- * Called by   _normalise, settle_poll, settle_cancel
+ * Called by   _read_poll, _read_submit, settle_cancel, _normalise
  * Writes      nothing
  * Locks       nothing
  */

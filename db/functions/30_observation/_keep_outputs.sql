@@ -5,7 +5,7 @@
  * URLs for outputs that are still wanted. The provider deletes a file its lifetime after the job's end; when
  * the job ended is known only by the provider's clock, so the earlier of both clocks counts.
  *
- * Called by   process_inbox, settle_poll, after _apply_locked
+ * Called by   _process_callback, settle_poll
  * Writes      aivedio.attempt_outputs
  * Locks       the outputs' rows, under the attempt's lock
  */

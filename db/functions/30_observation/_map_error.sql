@@ -5,7 +5,7 @@
  * pattern matches the error's code or text, without regard to case. Rules are data; without one that
  * matches the default stands.
  *
- * Called by   _normalise, settle_submit
+ * Called by   _read_submit, _normalise
  * Writes      nothing
  * Locks       nothing
  */

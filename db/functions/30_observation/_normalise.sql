@@ -8,7 +8,7 @@
  *
  * p_http: {"status": 200, "headers": {…}}, as far as they are known.
  *
- * Called by   normalise, process_inbox, settle_poll
+ * Called by   _process_callback, _read_poll, normalise
  * Writes      nothing
  * Locks       nothing
  * Raises      VC303  the payload is not a JSON object

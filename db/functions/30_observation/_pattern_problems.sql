@@ -3,7 +3,7 @@
  *
  * What is wrong with a regular expression of a profile.
  *
- * Called by   the other checks of a profile
+ * Called by   _field_problems, _rule_problems
  * Writes      nothing
  * Locks       nothing
  */

@@ -3,7 +3,8 @@
  *
  * The profile of a provider that is in force: what was shipped, with this installation's changes.
  *
- * Called by   normalise, accept_callbacks, process_inbox, the claims and settlements of stage 20
+ * Called by   _apply_callbacks, accept_callbacks, _send_submit, settle_cancel, settle_poll, settle_submit, normalise,
+ *             record_submission
  * Writes      nothing
  * Locks       nothing
  * Raises      VC301  the provider is not defined

@@ -4,7 +4,7 @@
  * Reads a number that may come as a number or as a string ("39.000000", "42%"). Whatever is no plain
  * decimal of a sane size is no number.
  *
- * Called by   _normalise
+ * Called by   _read_count, _read_progress
  * Writes      nothing
  * Locks       nothing
  */

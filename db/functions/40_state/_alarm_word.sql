@@ -4,7 +4,7 @@
  * Raises the alarm for a word that a provider's profile does not translate, one per word: the profile is
  * behind the provider.
  *
- * Called by   apply_observation, settle_poll, last
+ * Called by   _reschedule_poll, apply_observation, last
  * Writes      aivedio.alarms
  * Locks       the alarm's row
  */

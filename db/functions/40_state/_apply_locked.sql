@@ -10,7 +10,7 @@
  *
  * An unknown word is only answered as such: alarms come last in a transaction, so the caller raises it.
  *
- * Called by   apply_observation, process_inbox, settle_poll, settle_submit
+ * Called by   _process_callback, settle_poll, apply_observation
  * Writes      what _emit writes; aivedio.task_attempts, aivedio.observations, aivedio.reconciliation_cases
  * Locks       nothing more than the caller, then the case's row
  * Raises      VC402  there is no such attempt

@@ -3,7 +3,7 @@
  *
  * The answer of a command: its verdict and the task as it now stands.
  *
- * Called by   the commands of this stage, report_media, the submit and poll stages
+ * Called by   every command, and the settlements that end as one
  * Writes      nothing
  * Locks       nothing
  */

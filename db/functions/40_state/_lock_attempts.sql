@@ -5,7 +5,8 @@
  * keep: project streams by project, then tasks, then attempts, each FOR NO KEY UPDATE, because FOR UPDATE
  * would deadlock with the key checks of foreign keys. Answers how many attempts there are.
  *
- * Called by   apply_observation, process_inbox, settle_poll, claim_submits, report_media and the commands
+ * Called by   process_inbox, claim_submits, settle_cancel, settle_poll, settle_submit, adopt_attempt,
+ *             apply_observation, report_media, resolve_case
  * Writes      nothing
  * Locks       project stream → task → attempt
  */

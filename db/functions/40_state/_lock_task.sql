@@ -4,7 +4,7 @@
  * Finds a task for a command and locks what the command will change. A task of another tenant or
  * project is not found, in the same words as one that does not exist.
  *
- * Called by   request_cancel, start_attempt
+ * Called by   adopt_attempt, record_submission, request_cancel, start_attempt
  * Writes      nothing
  * Locks       project stream → task → current attempt
  * Raises      VC404  there is no such task in this project of this tenant

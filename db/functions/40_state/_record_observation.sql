@@ -5,7 +5,7 @@
  * the known, or moved progress too little, is not stored, except the first terminal repeat of each
  * source: the ledger then knows whether callback or poll was first, and by how much.
  *
- * Called by   _apply_locked, process_inbox (for callbacks without an attempt)
+ * Called by   _process_orphan, _apply_locked
  * Writes      aivedio.observations
  * Locks       nothing
  */

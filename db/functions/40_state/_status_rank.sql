@@ -3,7 +3,7 @@
  *
  * How far a job is on its way to the provider's result. Used where a status must never go back.
  *
- * Called by   _apply_locked
+ * Called by   _judge, _update_attempt
  * Writes      nothing
  * Locks       nothing
  */

@@ -6,7 +6,7 @@
  * it to the project's previous event, and stores task, event, outbox row and stream head together. Stage
  * and terminal_at follow from the status, but for the stages of processing_media.
  *
- * Called by   _apply_locked and every command, holding stream → task → attempt
+ * Called by   every function that changes a task, holding stream → task → attempt
  * Writes      aivedio.generation_tasks, aivedio.task_events, aivedio.outbox_events, aivedio.project_streams
  * Locks       nothing more: the caller holds the stream's and the task's row
  * Raises      VC401  the stream's row is missing

@@ -4,7 +4,7 @@
  * What a browser may see of a task: never a provider's text, URL or cost. Events and snapshots
  * both build on it, so that they cannot differ.
  *
- * Called by   _emit, read_snapshot, list_snapshot
+ * Called by   _emit, _task_snapshot
  * Writes      nothing
  * Locks       nothing
  */
