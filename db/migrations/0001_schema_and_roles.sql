@@ -42,7 +42,9 @@ begin
           raise exception 'role may not be granted to whoever migrates'
             using errcode = 'insufficient_privilege',
                   detail  = pg_catalog.format('role %s exists, and %s may not administer it', v_role, current_user),
-                  hint    = pg_catalog.format('Who made it, or a superuser, should run: grant %I to %I', v_role, current_user);
+                  hint    = pg_catalog.format(
+                    'Who made it, or a superuser, should run: grant %I to %I', v_role, current_user
+                  );
       end;
     end loop;
   end loop;

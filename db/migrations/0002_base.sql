@@ -101,7 +101,8 @@ create table aivedio.reconciliation_cases (
 );
 create unique index reconciliation_cases_one_open on aivedio.reconciliation_cases (kind, subject) where state = 'open';
 create index reconciliation_cases_task on aivedio.reconciliation_cases (task_id) where task_id is not null;
-create index reconciliation_cases_attempt on aivedio.reconciliation_cases (attempt_id) where attempt_id is not null and state = 'open';
+create index reconciliation_cases_attempt on aivedio.reconciliation_cases (attempt_id)
+  where attempt_id is not null and state = 'open';
 comment on table aivedio.reconciliation_cases is
   'What the state machine refused to decide alone: contradictory ends, results of old attempts, submissions without an answer. Evidence is a list of facts; a person or a later observation resolves it.';
 

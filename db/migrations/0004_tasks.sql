@@ -148,7 +148,9 @@ create table aivedio.task_attempts (
   constraint task_attempts_terminal check (
     (status in ('succeeded', 'failed', 'canceled')) = (terminal_at is not null)
   ),
-  constraint task_attempts_submit_state check (submit_state in ('due', 'sent', 'accepted', 'rejected', 'unknown', 'withdrawn')),
+  constraint task_attempts_submit_state check (submit_state in (
+    'due', 'sent', 'accepted', 'rejected', 'unknown', 'withdrawn'
+  )),
   constraint task_attempts_cancel_state check (cancel_state in ('due', 'sent', 'accepted', 'unsupported', 'given_up'))
 ) with (fillfactor = 50);
 create unique index uq_provider_task on aivedio.task_attempts (provider, provider_task_id)
@@ -182,7 +184,9 @@ create table aivedio.task_transitions (
   new_status  text,
   primary key (task_status, observed),
   constraint task_transitions_observed check (observed in ('queued', 'running', 'succeeded', 'failed', 'canceled')),
-  constraint task_transitions_verdict check (verdict in ('applied', 'progress', 'duplicate', 'stale_status', 'terminal')),
+  constraint task_transitions_verdict check (verdict in (
+    'applied', 'progress', 'duplicate', 'stale_status', 'terminal'
+  )),
   constraint task_transitions_target check ((verdict in ('applied', 'progress')) = (new_status is not null))
 );
 comment on table aivedio.task_transitions is

@@ -30,8 +30,10 @@ create table aivedio.provider_callback_inbox (
 ) with (fillfactor = 80);
 create index idx_callback_inbox_pending on aivedio.provider_callback_inbox (id)
   where process_status in ('pending', 'retry');
-create index provider_callback_inbox_attempt on aivedio.provider_callback_inbox (attempt_id) where attempt_id is not null;
-create index provider_callback_inbox_purge on aivedio.provider_callback_inbox (processed_at) where payload is not null and processed_at is not null;
+create index provider_callback_inbox_attempt on aivedio.provider_callback_inbox (attempt_id)
+  where attempt_id is not null;
+create index provider_callback_inbox_purge on aivedio.provider_callback_inbox (processed_at)
+  where payload is not null and processed_at is not null;
 comment on table aivedio.provider_callback_inbox is
   'Verified callbacks. A repeat never makes a second row. The row with its key outlives the provider''s retry span; its payload is emptied earlier. The row''s lock is its lease: claim and effect are one transaction.';
 

@@ -171,7 +171,8 @@ create type aivedio.bus_message as (
   tag        text,
   body       jsonb
 );
-comment on type aivedio.bus_message is 'One message read from the embedded bus; invisible to others until its visibility timeout.';
+comment on type aivedio.bus_message is
+  'One message read from the embedded bus; invisible to others until its visibility timeout.';
 
 create type aivedio.media_task as (
   operation_id    uuid,

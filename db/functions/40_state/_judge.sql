@@ -71,7 +71,8 @@ begin
   if v_transition.verdict = 'progress' then
     v_result.verdict := case
       when coalesce(p_observation.progress, 0) <= coalesce(p_task.progress, 0) then 'duplicate'
-      when p_observation.progress < coalesce(p_task.progress, 0) + coalesce(v_settings.progress_step, 5) then 'coalesced'
+      when p_observation.progress < coalesce(p_task.progress, 0) + coalesce(v_settings.progress_step, 5)
+        then 'coalesced'
       when aivedio._clock() < p_task.progress_at + coalesce(v_settings.progress_interval, interval '1 second')
         then 'coalesced'
       else 'applied'

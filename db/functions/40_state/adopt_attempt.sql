@@ -1,9 +1,10 @@
 /*
  * Stage 40 · state · adopt_attempt
  *
- * Takes the result of an old attempt after all: the task goes on with it as if it were the current one. Explicit and
- * audited, because the result was refused when it came, and may have been refunded. Allowed while nothing is published or being
- * processed; the attempt that was current is told to cancel, if it still runs. The case of the late success is resolved.
+ * Takes the result of an old attempt after all: the task goes on with it as if it were the current one.
+ * Explicit and audited, because the result was refused when it came, and may have been refunded. Allowed
+ * while nothing is published or being processed; the attempt that was current is told to cancel, if it
+ * still runs. The case of the late success is resolved.
  *
  * Called by   operators
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases, aivedio.operator_actions; what _emit writes

@@ -1,8 +1,8 @@
 /*
  * Stage 40 · state · record_submission
  *
- * Tells under which id a provider holds an attempt. For applications that submit by themselves, and for operators who have
- * found out what became of a submission without an answer; its case is then resolved.
+ * Tells under which id a provider holds an attempt. For applications that submit by themselves, and for
+ * operators who have found out what became of a submission without an answer; its case is then resolved.
  *
  * Called by   applications; operators
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases, aivedio.operator_actions; what _emit writes
@@ -66,7 +66,9 @@ begin
   v_result := aivedio._accept_submit(v_attempt, aivedio._profile(v_attempt.provider), p_provider_task_id);
   perform aivedio._audit(
     p_who, 'record_submission', p_task::text, p_reason,
-    pg_catalog.jsonb_build_object('attempt', v_attempt.id, 'provider_task_id', p_provider_task_id, 'verdict', v_result.verdict)
+    pg_catalog.jsonb_build_object(
+      'attempt', v_attempt.id, 'provider_task_id', p_provider_task_id, 'verdict', v_result.verdict
+    )
   );
 
   perform aivedio._ring('aivedio_poll');

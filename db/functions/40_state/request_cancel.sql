@@ -34,7 +34,9 @@ declare
 begin
   v_task := aivedio._lock_task(p_tenant, p_project, p_task);
 
-  if v_task.status in ('cancel_requested', 'canceled') or (v_task.cancel_requested_at is not null and v_task.terminal_at is null) then
+  if v_task.status in ('cancel_requested', 'canceled')
+    or (v_task.cancel_requested_at is not null and v_task.terminal_at is null)
+  then
     return aivedio._command_result('duplicate', v_task, false);
   end if;
 

@@ -59,8 +59,8 @@ begin
     public_payload, source, occurred_at, created_at
   )
   values (
-    p_task.last_event_id, v_prev, p_task.tenant_id, p_task.project_id, p_task.id, p_attempt, p_task.version, p_event_type,
-    v_public, p_source, p_occurred_at, v_now
+    p_task.last_event_id, v_prev, p_task.tenant_id, p_task.project_id, p_task.id, p_attempt, p_task.version,
+    p_event_type, v_public, p_source, p_occurred_at, v_now
   );
 
   insert into aivedio.outbox_events (

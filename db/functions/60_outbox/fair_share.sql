@@ -25,7 +25,11 @@ begin
   into v_here, v_relays
   from pg_catalog.pg_locks as held
   where held.locktype = 'advisory'
-    and held.database = (select base.oid from pg_catalog.pg_database as base where base.datname = pg_catalog.current_database())
+    and held.database = (
+      select base.oid
+      from pg_catalog.pg_database as base
+      where base.datname = pg_catalog.current_database()
+    )
     -- pg_locks shows the first half of a two-part key as an unsigned number.
     and held.classid = (v_presence::bigint & 4294967295)::oid
     and held.objid = 0

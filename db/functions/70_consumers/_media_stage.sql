@@ -21,7 +21,11 @@ as $_media_stage$
       when 'backhaul' then 'backhauling' when 'verify' then 'verifying'
       when 'transcode' then 'transcoding' when 'publish' then 'publishing'
     end,
-    case p_operation_type when 'backhaul' then 'verify' when 'verify' then 'transcode' when 'transcode' then 'publish' end;
+    case p_operation_type
+      when 'backhaul' then 'verify'
+      when 'verify' then 'transcode'
+      when 'transcode' then 'publish'
+    end;
 $_media_stage$;
 
 comment on function aivedio._media_stage is

@@ -73,7 +73,8 @@ begin
     tenant_id, project_id, task_id, attempt_id, ledger_type, amount, event_id, created_at
   )
   select
-    v_attempt.tenant_id, v_attempt.project_id, v_attempt.task_id, v_attempt.id, entry.ledger_type, coalesce(v_amount, 1),
+    v_attempt.tenant_id, v_attempt.project_id, v_attempt.task_id, v_attempt.id, entry.ledger_type,
+    coalesce(v_amount, 1),
     (p_message ->> 'event_id')::bigint, aivedio._clock()
   from pg_catalog.unnest(
     case v_entry when 'reserve' then array['reserve'] else array['reserve', v_entry] end

@@ -5,7 +5,8 @@
  * that expired, one-time tokens, revocations. The callback's row and key stay: a provider may repeat it.
  *
  * Called by   upkeep
- * Writes      aivedio.provider_callback_inbox, aivedio.attempt_outputs, aivedio.one_time_tokens, aivedio.access_revocations
+ * Writes      aivedio.provider_callback_inbox, aivedio.attempt_outputs, aivedio.one_time_tokens,
+ *             aivedio.access_revocations
  * Locks       the rows it changes, with skip locked
  */
 create or replace function aivedio.purge(p_limit integer default 1000)

@@ -28,7 +28,9 @@ as $why_waiting$
       'poll_failures', attempt.poll_failures, 'deadline_at', attempt.deadline_at, 'cancel_state', attempt.cancel_state
     ),
     'circuit', (
-      select pg_catalog.jsonb_build_object('state', circuit.state, 'reason', circuit.reason, 'retry_at', circuit.retry_at)
+      select pg_catalog.jsonb_build_object(
+        'state', circuit.state, 'reason', circuit.reason, 'retry_at', circuit.retry_at
+      )
       from aivedio.provider_circuits as circuit
       where circuit.provider = attempt.provider
         and circuit.credential = attempt.credential
