@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +26,7 @@ Say = Callable[[str], None]
 
 READY_WITHIN = 60.0
 STOP_WITHIN = 10.0
+_FIRST_PAUSE = 0.5
 _DEATHS_ALLOWED = 5
 _DEATHS_WINDOW = 60.0
 _LOG_LIMIT = 16 * 1024 * 1024
@@ -48,13 +49,25 @@ class Fleet:
     """Owns the children; use `start`, then `tend`, then always `stop`."""
 
     def __init__(
-        self, parts: Sequence[Part], environment: Mapping[str, str], logs: Path, lock: int, say: Say
+        self,
+        parts: Sequence[Part],
+        environment: Mapping[str, str],
+        logs: Path,
+        lock: int,
+        say: Say,
+        command: Sequence[str] = (sys.executable, "-m", "edge.cli.app"),
     ) -> None:
         self._say = say
         self._stopping = asyncio.Event()
         self._owned, self._held = os.pipe()
         self._children = [
-            _Child(part, environment, logs / f"{part.name}.log", self._owned, lock)
+            _Child(
+                [*command, part.name],
+                part,
+                {**environment, **part.environment},
+                logs / f"{part.name}.log",
+                (self._owned, lock),
+            )
             for part in parts
         ]
 
@@ -65,15 +78,11 @@ class Fleet:
 
     async def start(self) -> None:
         """Start all of them at once and return when every one is ready; raises PartFailed."""
-        async with asyncio.TaskGroup() as group:
-            for child in self._children:
-                group.create_task(child.start())
+        await _together([child.start() for child in self._children])
 
     async def tend(self) -> None:
         """Start again what dies, until stopped; raises PartFailed for one that keeps dying."""
-        async with asyncio.TaskGroup() as group:
-            for child in self._children:
-                group.create_task(child.tend(self._say, self._stopping))
+        await _together([child.tend(self._say, self._stopping) for child in self._children])
 
     async def stop(self) -> None:
         """Stop every child, in order; one that does not listen is killed."""
@@ -87,13 +96,18 @@ class Fleet:
 
 class _Child:
     def __init__(
-        self, part: Part, environment: Mapping[str, str], log: Path, owner: int, lock: int
+        self,
+        command: Sequence[str],
+        part: Part,
+        environment: Mapping[str, str],
+        log: Path,
+        held: tuple[int, int],
     ) -> None:
         self.part = part
-        self._environment = {**environment, **part.environment}
+        self._command = command
+        self._environment = environment
         self._log = log
-        self._owner = owner
-        self._lock = lock
+        self._owner, self._lock = held
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -117,7 +131,7 @@ class _Child:
 
     async def tend(self, say: Say, stopping: asyncio.Event) -> None:
         deaths: deque[float] = deque(maxlen=_DEATHS_ALLOWED)
-        backoff = Backoff(first=0.5)
+        backoff = Backoff(_FIRST_PAUSE)
         while not stopping.is_set():
             assert self._process is not None
             status = await self._process.wait()
@@ -148,10 +162,7 @@ class _Child:
     async def _spawn(self, ready: int) -> None:
         with self._open_log() as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "edge.cli.app",
-                self.part.name,
+                *self._command,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -186,6 +197,16 @@ class _Child:
         except TimeoutError:
             return False
         return True
+
+
+async def _together(work: Sequence[Coroutine[None, None, None]]) -> None:
+    """Await all of `work`; the first failure ends the rest and is what is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in work:
+                group.create_task(each)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
 
 
 def last_words(log: Path, lines: int = 8) -> str:

@@ -105,12 +105,14 @@ def _up(options: Options, settings: Settings, display: Display) -> int:
     servers = account.for_servers()
     temporary = options.ephemeral or (options.once and options.data is None)
     path = None if temporary else options.data or folder.default_path()
+    port = None if options.once else _wanted_port(options.port)
     with folder.owned(path, servers) as data:
         display.say(f"AiVedio  {'(temporary data)' if temporary else data.path}")
         with _databases(data, settings, display) as (database_url, redis_url):
             display.step("Bringing the database to this version")
             migrate.migrate(database_url, display.detail)
-            places = _places(options, settings, database_url, redis_url)
+            pretend = options.once or settings.database_url is None
+            places = _places(port, pretend, database_url, redis_url)
             status = asyncio.run(_run(options, settings, data, places, display))
         display.step("Stopping the servers")
     display.done()
@@ -129,18 +131,9 @@ def _databases(data: Folder, settings: Settings, display: Display) -> Iterator[t
         yield urls[0] or servers.database_url, urls[1] or servers.redis_url
 
 
-def _places(options: Options, settings: Settings, database_url: str, redis_url: str) -> _Places:
+def _places(port: int | None, pretend: bool, database_url: str, redis_url: str) -> _Places:
     gateway, webhook, provider = _free_ports(3)
-    if not options.once:
-        gateway = _wanted_port(options.port) or gateway
-    return _Places(
-        database_url=database_url,
-        redis_url=redis_url,
-        gateway=gateway,
-        webhook=webhook,
-        provider=provider,
-        pretend=options.once or settings.database_url is None,
-    )
+    return _Places(database_url, redis_url, port or gateway, webhook, provider, pretend)
 
 
 async def _run(
@@ -250,10 +243,7 @@ async def _unless(stopping: asyncio.Event, work: Any) -> bool:
         task.cancel()
         await asyncio.wait({task})
         return False
-    try:
-        task.result()
-    except* PartFailed as failed:
-        raise failed.exceptions[0] from None
+    task.result()
     return True
 
 

@@ -255,10 +255,12 @@ def test_root_runs_the_servers_as_nobody(hold: Hold, place: Path) -> None:
 @AS_ROOT
 def test_a_plain_user_runs_them_as_itself(hold: Hold, place: Path) -> None:
     nobody = pwd.getpwnam("nobody")
-    os.chown(place, nobody.pw_uid, nobody.pw_gid)
-    python, environment = python_for_everybody()
+    (data := place / "data").mkdir()
+    (programs := place / "programs").mkdir()
+    os.chown(data, nobody.pw_uid, nobody.pw_gid)
+    python, environment = python_for_everybody(programs)
     held = hold(
-        place,
+        data,
         python=python,
         env=environment,
         user=nobody.pw_uid,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import sysconfig
 from pathlib import Path
-
-import pytest
 
 
 def alive(pid: int) -> bool:
@@ -50,26 +50,35 @@ def holding(lock: Path) -> list[int]:
     return [pid for pid in _pids() if _has_open(pid, (wanted.st_dev, wanted.st_ino))]
 
 
-def python_for_everybody() -> tuple[str, dict[str, str]]:
+def python_for_everybody(place: Path) -> tuple[str, dict[str, str]]:
     """
     Return a Python that plain users may run with our packages, and the environment for it.
 
-    Our own may lie below a closed folder such as /root; then the machine's serves, if it is of
-    the same version. Skips the test where there is none.
+    Our own may lie below a closed folder such as /root; then `place` gets a copy of it.
     """
     environment = {**os.environ, "HOME": "/nonexistent"}
     own = Path(sys.executable).resolve()
     if all(folder.stat().st_mode & 0o001 for folder in (own, *own.parents)):
         return sys.executable, environment
-    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    system = Path("/usr/bin") / name
-    if not system.exists():
-        pytest.skip(f"plain users can run neither {own} nor {system}")
+    library = Path(sysconfig.get_path("stdlib"))
+    program = place / "bin" / own.name
+    program.parent.mkdir()
+    shutil.copy2(own, program)
+    shutil.copytree(
+        library,
+        place / "lib" / library.name,
+        symlinks=True,
+        ignore=shutil.ignore_patterns("test", "site-packages", "config-*"),
+    )
+    for shared in library.parent.glob("libpython*.so*"):
+        shutil.copy2(shared, place / "lib")
+        environment["LD_LIBRARY_PATH"] = str(place / "lib")
     packages = [path for path in sys.path if path.endswith("site-packages")]
     programs = [str(Path(sys.executable).parent), environment.get("PATH", "")]
+    environment["PYTHONHOME"] = str(place)
     environment["PYTHONPATH"] = os.pathsep.join(packages)
     environment["PATH"] = os.pathsep.join(programs)
-    return str(system), environment
+    return str(program), environment
 
 
 def _pids() -> list[int]:
@@ -78,13 +87,15 @@ def _pids() -> list[int]:
 
 def _has_open(pid: int, wanted: tuple[int, int]) -> bool:
     try:
-        for descriptor in os.scandir(f"/proc/{pid}/fd"):
-            try:
-                found = descriptor.stat()
-            except OSError:
-                continue  # closed meanwhile
-            if (found.st_dev, found.st_ino) == wanted:
-                return True
+        with os.scandir(f"/proc/{pid}/fd") as descriptors:
+            return any(_is(descriptor, wanted) for descriptor in descriptors)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
-        pass
-    return False
+        return False
+
+
+def _is(descriptor: os.DirEntry[str], wanted: tuple[int, int]) -> bool:
+    try:
+        found = descriptor.stat()
+    except OSError:
+        return False  # closed meanwhile
+    return (found.st_dev, found.st_ino) == wanted
