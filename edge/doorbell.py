@@ -23,14 +23,11 @@ import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Final
 
-import structlog
 from prometheus_client import Counter, Gauge
 
 from edge import errors
 from edge.backoff import Backoff, pause
-from edge.listener import HEARTBEAT, RECONNECTS, Listener
-
-logger = structlog.get_logger(__name__)
+from edge.listener import HEARTBEAT, RECONNECTS, Listener, log_failure
 
 # What a look answers: how many seconds until the next look is wanted. AGAIN: at once, there is
 # probably more. IDLE: not before the bell rings.
@@ -109,15 +106,8 @@ class Doorbell:
                         within = await self._round(look, cause, stopping, ready)
                         reconnect.reset()
                         cause = await self._sleep(within, stopping)
-                except errors.EdgeError as error:
-                    logger.warning(
-                        "doorbell interrupted",
-                        channel=self._channel,
-                        kind=type(error).__name__,
-                        code=error.code,
-                    )
-                except Exception:
-                    logger.exception("doorbell failed", channel=self._channel)
+                except Exception as error:
+                    log_failure("doorbell interrupted", error, channel=self._channel)
                 if stopping.is_set():
                     break
                 # Deaf, but not blind: one round of looks between two tries to connect.
@@ -168,14 +158,9 @@ class Doorbell:
         LOOKS.labels(self._channel, cause).inc()
         try:
             within = await look()
-        except errors.EdgeError as error:
-            logger.warning(
-                "look failed", channel=self._channel, kind=type(error).__name__, code=error.code
-            )
+        except Exception as error:
+            log_failure("look failed", error, channel=self._channel)
             patience = PATIENCE if isinstance(error, errors.Contended) else 0
-        except Exception:
-            logger.exception("look failed", channel=self._channel)
-            patience = 0
         else:
             self._failures.reset()
             ready(True)

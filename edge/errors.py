@@ -72,6 +72,22 @@ class DatabaseDown(Unavailable):
     """The database gave no answer. What the call did, if anything, is unknown."""
 
 
+def facts(error: BaseException) -> dict[str, str | None]:
+    """
+    Return what may be logged of an error: its kind and its code.
+
+    Messages of PostgreSQL may quote the row or the JSON that they complain about; the server's own
+    log has them.
+    """
+    code = getattr(error, "code", None) or getattr(error, "sqlstate", None)
+    return {"kind": type(error).__name__, "code": code if isinstance(code, str) else None}
+
+
+def is_foreseen(error: BaseException) -> bool:
+    """Whether an error came from the database rather than from a defect of the code around it."""
+    return isinstance(error, EdgeError) or hasattr(error, "sqlstate")
+
+
 _BY_SQLSTATE: dict[str, type[EdgeError]] = {
     "40001": Contended,
     "40P01": Contended,

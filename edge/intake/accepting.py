@@ -154,8 +154,9 @@ class Accepting:
         except (errors.EdgeError, psycopg.Error) as error:
             # Some row offends in a way that the function does not isolate: it alone shall suffer.
             if len(batch) == 1:
-                logger.exception("callback cannot be stored", provider=batch[0].callback.provider)
-                _refuse(batch, errors.Unavailable(str(type(error).__name__)))
+                provider = batch[0].callback.provider
+                logger.error("callback cannot be stored", provider=provider, **errors.facts(error))
+                _refuse(batch, errors.Unavailable("cannot be stored"))
                 return
             ALONE.inc()
             for waiting in batch:

@@ -21,6 +21,7 @@ from edge.database import Database
 from edge.intake import outcomes
 from edge.intake.outcomes import Outcome
 from edge.intake.provider_http import ProviderHttp, ProviderRequest
+from edge.listener import log_failure
 
 logger = logs.get(__name__)
 
@@ -87,8 +88,9 @@ class Calls:
         if self._was_full:
             self._was_full = False
             self._freed()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("provider call failed", request=self._name, exc_info=error)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            log_failure("provider call failed", error, request=self._name)
 
     async def _call(self, request: ProviderRequest) -> None:
         outcome = await self._http.send(request, self._name)
@@ -119,8 +121,8 @@ class Calls:
                         "outcome not settled",
                         request=self._name,
                         attempt_id=str(request.attempt_id),
-                        kind=type(error).__name__,
                         trace_id=request.trace_id,
+                        **errors.facts(error),
                     )
                     SETTLED.labels(self._name, "lost").inc()
                     return

@@ -69,7 +69,7 @@ class Failures:
                 ],
             )
         except errors.EdgeError as error:
-            logger.warning("refusals not reported", kind=type(error).__name__)
+            logger.warning("refusals not reported", **errors.facts(error))
             self._counts.update(counts)
 
 

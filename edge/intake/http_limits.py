@@ -20,6 +20,7 @@ from edge.intake.problems import encoded
 MAX_HEADERS = 64
 MAX_HEAD_BYTES = 16 * 1024
 HEAD_SECONDS = 10.0
+MAX_CONNECTIONS = 4000
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -33,6 +34,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """Start the clock: a connection that sends no request is closed as well."""
         super().connection_made(transport)
         self._await_head()
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._refuse(503, "unavailable")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the clock."""

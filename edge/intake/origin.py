@@ -28,7 +28,7 @@ def origin(request: HTTPConnection, trusted: Sequence[Network]) -> Origin:
     the last, which the nearest proxy wrote.
     """
     peer = _address(request.client.host if request.client else "")
-    encrypted = request.url.scheme == "https"
+    encrypted = request.scope["scheme"] == "https"
     if peer is None or not _within(peer, trusted):
         return Origin(_source(peer), encrypted)
     protocols = _values(request, "x-forwarded-proto")

@@ -15,6 +15,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -218,7 +219,12 @@ class ProviderHttp:
             # httpx has no parameter for the network; its pool does.
             transport._pool._network_backend = Network(public_only=not local)
             client = httpx.AsyncClient(
-                transport=transport, follow_redirects=False, trust_env=False, timeout=None
+                transport=transport,
+                follow_redirects=False,
+                trust_env=False,
+                timeout=None,
+                # A cookie of one account's answer must not travel with another's request.
+                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             )
             self._clients[local] = client
         return client

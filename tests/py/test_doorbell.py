@@ -227,8 +227,7 @@ async def test_an_idle_reader_proves_that_its_server_lives(
     monkeypatch.setattr(doorbell, "HEARTBEAT", 0.1)
     bell = a_bell(database, settings={"idle_session_timeout": "500"})
     async with serving(bell, work.look):
-        await eventually_async(sleeping(connect))
-        looks = work.looks
+        await eventually_async(lambda: work.looks == 2)
         watcher = connect(autocommit=True)
         await eventually_async(
             lambda: watcher.execute(
@@ -236,7 +235,7 @@ async def test_an_idle_reader_proves_that_its_server_lives(
                 " and datname = current_database() and now() - backend_start > interval '1 s'"
             ).fetchone()
         )
-        assert work.looks == looks
+        assert work.looks == 2
 
 
 async def test_a_hung_connection_is_left_for_a_new_one(

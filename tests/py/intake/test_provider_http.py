@@ -316,6 +316,13 @@ async def test_connections_are_kept_for_polls_and_not_for_submissions() -> None:
             assert server.connections == expected
 
 
+async def test_cookies_are_not_kept() -> None:
+    async with provider(answer(b"{}", 200, {"set-cookie": "a=1; path=/"})) as (server, http):
+        for _ in range(2):
+            await http.send(replace(REQUEST, url=server.url), "poll")
+        assert not any("cookie" in request.headers for request in server.requests)
+
+
 async def test_timeouts_leak_no_connection() -> None:
     """Cancelled requests once left slots behind until every call was a PoolTimeout."""
     slow = True

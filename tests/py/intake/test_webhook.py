@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from edge import database as door
-from edge.intake import failures as failures_module
+from edge.intake import failures as failures_module, receive
 from edge.intake.failures import Failures
 from edge.intake.signatures import standard_webhooks_secret
 from tests.py.intake.conftest import Edge, Inbox, serving
@@ -280,6 +280,20 @@ async def test_what_loses_every_callback_is_alarmed_at_once(
         await failures.report()
     alarms = inbox.session.execute("select kind, subject, detail from aivedio.alarms")
     assert alarms.fetchall() == [("signature_failures", "replicate", {reason: 1})]
+
+
+async def test_a_defect_of_ours_is_told_as_try_again(
+    edge: Edge, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(receive, "received", broken)
+    answer = await edge.deliver(BODY)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    monkeypatch.undo()
+    monkeypatch.setenv("REPLICATE_WEBHOOK_SECRET", SECRET)
+    assert (await edge.deliver(BODY)).status_code == 204
 
 
 async def test_stopping_finishes_what_is_in_flight(database: str, inbox: Inbox) -> None:

@@ -16,7 +16,7 @@ import orjson
 import psycopg
 import pytest
 
-from edge.intake import accepting, webhook
+from edge.intake import accepting, receive, webhook
 from tests.py.intake.conftest import Edge, Inbox, serving
 from tests.py.intake.signing import sign
 from tests.py.support.clusters import Cluster
@@ -210,5 +210,5 @@ async def _stores(url: str, event_id: str) -> bool:
 
 
 def test_the_limits_leave_a_provider_its_answer_within_ten_seconds() -> None:
-    assert webhook.BODY_SECONDS + webhook.ANSWER_WITHIN < 10
+    assert receive.BODY_SECONDS + webhook.ANSWER_WITHIN < 10
     assert webhook.STATEMENT_TIMEOUT + webhook.ACQUIRE_TIMEOUT < webhook.ANSWER_WITHIN

@@ -12,7 +12,7 @@ import httpx
 import orjson
 import pytest
 
-from edge.intake import http_limits, webhook
+from edge.intake import http_limits, receive, webhook
 from edge.intake.flood import Flood, Rate
 from tests.py.intake.conftest import Edge, Inbox, serving
 from tests.py.intake.signing import sign
@@ -87,7 +87,7 @@ async def test_an_oversize_with_a_known_token_makes_the_poll_due(edge: Edge, inb
 async def test_a_body_that_does_not_arrive_is_given_up(
     edge: Edge, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(receive, "BODY_SECONDS", 0.3)
     head = (
         b"POST /callbacks/replicate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
         b"content-length: 100\r\n\r\n"
@@ -134,6 +134,55 @@ async def test_too_many_or_too_large_headers_are_refused(edge: Edge, head: bytes
     answer = await raw(edge, b"POST /callbacks/replicate HTTP/1.1\r\nhost: x\r\n" + head)
     assert answer.startswith(b"HTTP/1.1 431") or answer == b""
     assert (await edge.deliver(BODY)).status_code == 204
+
+
+async def test_too_many_at_once_are_refused_and_the_rest_is_served(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receive, "MAX_IN_FLIGHT", 3)
+    head = (
+        b"POST /callbacks/replicate HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        b"content-length: 100\r\n\r\n"
+    )
+    async with serving(database) as edge:
+        slow = [asyncio.create_task(raw(edge, head)) for _ in range(3)]
+
+        async def refused() -> bool:
+            return (await edge.deliver(BODY)).status_code == 503
+
+        await eventually_async(refused)
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+
+        async def served() -> bool:
+            return (await edge.deliver(BODY)).status_code == 204
+
+        await eventually_async(served)
+
+
+async def test_too_many_connections_are_refused(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 3)
+    async with serving(database) as edge:
+        idle = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(3)]
+        assert (await raw(edge)).startswith(b"HTTP/1.1 503")
+        for _, writer in idle:
+            writer.close()
+
+        async def served() -> bool:
+            try:
+                return (await edge.deliver(BODY)).status_code == 204
+            except httpx.TransportError:
+                return False
+
+        await eventually_async(served)
+
+
+async def test_a_slash_too_many_is_not_redirected(edge: Edge) -> None:
+    answer = await edge.deliver(BODY, "/callbacks/replicate/")
+    assert answer.status_code == 404
 
 
 async def test_what_is_not_http_is_refused_as_a_problem(edge: Edge) -> None:
