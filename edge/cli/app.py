@@ -60,6 +60,7 @@ def up(
 ) -> None:
     """Run all of it on this machine: servers, every process, a pretend provider, the page."""
     from edge.cli import up as everything
+    from edge.cli.session import Options
 
     if ephemeral and data is not None:
         raise typer.BadParameter("--ephemeral keeps nothing, so --data has no meaning with it")
@@ -70,7 +71,7 @@ def up(
             scenarios.check(jobs, faults)
         except ValueError as error:
             raise typer.BadParameter(f"--jobs {jobs}: {error}") from None
-    options = everything.Options(data, ephemeral, port, once, jobs, faults, timeout)
+    options = Options(data, ephemeral, port, once, jobs, faults, timeout)
     raise typer.Exit(everything.up(options, _settings.load()))
 
 

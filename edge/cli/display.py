@@ -34,12 +34,11 @@ class Display:
             self._write(f"  {took:.1f} s\n")
             self._step = None
 
-    def failed(self, text: str) -> None:
-        """Say that the step under way failed, and why."""
+    def broke(self) -> None:
+        """End the step under way as one that failed, if there is one."""
         if self._step is not None:
             self._write(f"\r\033[K  ✗ {self._step}\n" if self._terminal else f"  ✗ {self._step}\n")
             self._step = None
-        self.say(text)
 
     def say(self, text: str) -> None:
         """Write a line, above the step under way."""

@@ -8,6 +8,7 @@ runs them, so that they stop within a fraction of a second of this process's dea
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -62,11 +63,12 @@ class ServerFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Where the running servers are."""
+    """Where the running servers are, and the descriptor on which their supervisor reports."""
 
     database_url: str
     redis_url: str
     superuser_url: str
+    reports: int
 
 
 @contextmanager
@@ -87,12 +89,38 @@ def running(folder: Folder, say: Say) -> Iterator[Servers]:
     supervisor = _start_supervisor(job)
     try:
         say("Starting PostgreSQL and Valkey")
-        servers = _servers(folder)
+        assert supervisor.stdout is not None
+        servers = _servers(folder, supervisor.stdout.fileno())
         _await_postgres(folder, servers, supervisor)
         _prepare_database(folder, servers)
         yield servers
     finally:
         _stop_supervisor(supervisor)
+
+
+async def watch(servers: Servers, say: Say) -> None:
+    """
+    Tell of servers that die and are started again, for as long as they run.
+
+    Raises ServerFailed when the supervisor has given up, or is gone.
+    """
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(servers.reports, readable.set)
+    try:
+        while True:
+            await readable.wait()
+            readable.clear()
+            said = os.read(servers.reports, 65536)
+            if not said:
+                raise ServerFailed("The supervisor of the embedded servers is gone.")
+            for report in map(json.loads, said.splitlines()):
+                if "ended" in report:
+                    say(f"{report['ended']} ended (status {report['status']}), starting it again")
+                elif "gave_up" in report:
+                    raise ServerFailed(f"{report['gave_up']} keeps dying.")
+    finally:
+        loop.remove_reader(servers.reports)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +233,8 @@ def _postgres(folder: Folder, programs: _Programs) -> Server:
             f"--unix_socket_directories={folder.sockets}",
         ],
         log=str(_log(folder, "postgres.log")),
-        stop=signal.SIGINT,
+        # What is thrown away needs no last checkpoint.
+        stop=signal.SIGQUIT if folder.ephemeral else signal.SIGINT,
         halt=signal.SIGQUIT,
     )
 
@@ -242,7 +271,7 @@ def _log(folder: Folder, name: str) -> Path:
     return log
 
 
-def _servers(folder: Folder) -> Servers:
+def _servers(folder: Folder, reports: int) -> Servers:
     secrets = folder.secrets
     host = quote(str(folder.sockets), safe="")
     socket = quote(str(folder.sockets / "valkey.sock"))
@@ -250,6 +279,7 @@ def _servers(folder: Folder) -> Servers:
         database_url=f"postgresql://aivedio:{secrets.database_password}@/aivedio?host={host}",
         redis_url=f"unix://:{secrets.redis_password}@{socket}?db=0",
         superuser_url=f"postgresql://postgres:{secrets.postgres_password}@/postgres?host={host}",
+        reports=reports,
     )
 
 

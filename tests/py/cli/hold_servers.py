@@ -22,7 +22,7 @@ def main() -> int:
             folder.owned(place, account.for_servers()) as data,
             embedded.running(data, lambda _step: None) as servers,
         ):
-            known = {"pid": os.getpid(), "folder": str(data.path), "sockets": str(data.sockets)}
+            known = {"owner": os.getpid(), "folder": str(data.path), "sockets": str(data.sockets)}
             sys.stdout.write(json.dumps(known | asdict(servers)) + "\n")
             sys.stdout.flush()
             sys.stdin.read()

@@ -1,0 +1,119 @@
+"""What `aivedio up` runs and where: ports, processes, and the environment that each gets."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+
+from edge.cli.fleet import Part
+from edge.cli.folder import Folder
+from edge.cli.settings import Settings
+
+DEFAULT_PORT = 8080
+
+# The turn in which a process stops: first what takes in work, last what shows it.
+_STOPS = {
+    "submit": 0,
+    "poll": 0,
+    "webhook": 1,
+    "inbox": 2,
+    "consume": 2,
+    "upkeep": 2,
+    "relay": 3,
+    "dispatch": 4,
+    "gateway": 5,
+}
+_STOPS_PRETENDED = {"pretend-provider": 0, "pretend-media": 0}
+
+
+class PortTaken(Exception):
+    """The port that was asked for is in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where things of this run are reached. `pretend`: with a pretend provider and media plane."""
+
+    database_url: str
+    redis_url: str
+    gateway: int
+    webhook: int
+    provider: int
+    pretend: bool
+
+    @property
+    def public_url(self) -> str:
+        """The gateway as a browser on this machine sees it."""
+        return f"http://127.0.0.1:{self.gateway}"
+
+    @property
+    def provider_url(self) -> str:
+        """The pretend provider."""
+        return f"http://127.0.0.1:{self.provider}"
+
+
+def places(port: int | None, pretend: bool, database_url: str, redis_url: str) -> Places:
+    """Choose the ports that were not asked for."""
+    gateway, webhook, provider = _free_ports(3)
+    return Places(database_url, redis_url, port or gateway, webhook, provider, pretend)
+
+
+def page_port(asked: int | None) -> int | None:
+    """Return the port of the page: the one asked for, else the usual one, else None for any."""
+    wanted = asked or DEFAULT_PORT
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", wanted))
+        except OSError:
+            if asked is None:
+                return None
+            raise PortTaken(f"Port {asked} is in use: choose another with --port.") from None
+    return wanted
+
+
+def parts(where: Places) -> list[Part]:
+    """Return every process of this run, each with an admin port of its own."""
+    stops = _STOPS | (_STOPS_PRETENDED if where.pretend else {})
+    ports = _free_ports(len(stops))
+    return [
+        Part(name, turn, {"AIVEDIO_ADMIN_PORT": str(port)})
+        for (name, turn), port in zip(stops.items(), ports, strict=True)
+    ]
+
+
+def environment(settings: Settings, data: Folder, where: Places) -> dict[str, str]:
+    """Return what all processes find in their environment: ours, and what we add."""
+    own = {
+        "AIVEDIO_DATABASE_URL": where.database_url,
+        "AIVEDIO_REDIS_URL": where.redis_url,
+        "AIVEDIO_PUBLIC_URL": where.public_url,
+        "AIVEDIO_CALLBACK_URL": f"http://127.0.0.1:{where.webhook}",
+        "AIVEDIO_GATEWAY_LISTEN": f"127.0.0.1:{where.gateway}",
+        "AIVEDIO_WEBHOOK_LISTEN": f"127.0.0.1:{where.webhook}",
+        "AIVEDIO_LOCAL": "true",
+        "AIVEDIO_DRAIN_SECONDS": "0",
+        "AIVEDIO_LOG_LEVEL": settings.log_level,
+    }
+    if settings.jwt_secret is None:
+        own["AIVEDIO_JWT_SECRET"] = data.secrets.jwt_secret
+    if where.pretend:
+        own |= {
+            "AIVEDIO_PRETEND_LISTEN": f"127.0.0.1:{where.provider}",
+            "REPLICATE_API_TOKEN": data.secrets.provider_token,
+            "REPLICATE_WEBHOOK_SECRET": data.secrets.webhook_secret,
+        }
+    return {**os.environ, **own}
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return loopback ports that nobody listens on; all are held before any is let go."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
