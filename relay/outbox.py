@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID, uuid4
 
@@ -174,30 +174,14 @@ class Relay:
         A task that is busy at any moment of the reading is left out: its row may have been marked
         just after we read it.
         """
-        wanted = capacity * self._bus.batch_limit
         busy = frozenset(self._busy)
-        rows: list[Row] = []
+        now = asyncio.get_running_loop().time()
         shards = self._owner.shards
         self._first += 1
-        for place in range(len(shards)):
-            shard = shards[(self._first + place) % len(shards)]
-            rows += await self._owed_by(shard, wanted - len(rows), busy)
-            if len(rows) >= wanted:
-                break
-        acknowledged = frozenset(row.id for row in rows if row.id in self._acknowledged)
-        if acknowledged:
-            await self._mark([row for row in rows if row.id in acknowledged])
-        return [
-            row
-            for row in rows
-            if row.message.task_id not in self._busy and row.id not in acknowledged
-        ]
-
-    async def _owed_by(self, shard: int, wanted: int, busy: Set[UUID]) -> list[Row]:
-        now = asyncio.get_running_loop().time()
-        limit = wanted
+        turn = self._first % max(1, len(shards))
+        wanted = limit = capacity * self._bus.batch_limit
         while True:
-            rows = await self._owner.read(shard, limit)
+            rows = await self._owner.read(shards[turn:] + shards[:turn], limit)
             free = [
                 row
                 for row in rows
@@ -205,10 +189,18 @@ class Relay:
                 and self._held.get(row.message.task_id, (0.0,))[0] <= now
             ]
             if len(rows) < limit or len(free) >= wanted or limit >= DEEPEST_READ:
-                return free[:wanted]
-            # Tasks that cannot be sent fill the head of the shard: look past them. Never by pages:
-            # between two reads a task's first row may commit behind the first page.
+                break
+            # Tasks that cannot be sent fill the head: look past them. Never by pages: between two
+            # reads a task's first row may commit behind the first page.
             limit *= 4
+        acknowledged = [row for row in free if row.id in self._acknowledged]
+        await self._mark(acknowledged)
+        known = {row.id for row in acknowledged}
+        return [
+            row
+            for row in free[:wanted]
+            if row.message.task_id not in self._busy and row.id not in known
+        ]
 
     def _start(self, rows: Sequence[Row], capacity: int) -> bool:
         """Send rows, split into batches; return whether there were any."""
@@ -265,6 +257,8 @@ class Relay:
 
     async def _mark(self, rows: Sequence[Row]) -> None:
         """Mark rows as published; should that fail, a later look marks them without sending."""
+        if not rows:
+            return
         ids = {row.id for row in rows}
         self._acknowledged |= ids
         try:

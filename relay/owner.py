@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
 
 from prometheus_client import Gauge
 from psycopg.conninfo import make_conninfo
@@ -122,17 +121,22 @@ class Owner:
             logger.info("shards changed", shards=self.shards, share=share)
         return self.shards != before
 
-    async def read(self, shard: int, limit: int) -> list[Row]:
-        """Return what a shard owes, oldest first; nothing when it was given up meanwhile."""
-        found = await self._call("read_outbox", p_shard=shard, p_limit=limit)
-        if shard not in self._owned or shard in self._leaving:
-            return []
-        return [_row(shard, *columns) for columns in found]
+    async def read(self, shards: Sequence[int], limit: int) -> list[Row]:
+        """Return up to `limit` rows that the shards owe, shard by shard, oldest first."""
+        found = await self._call("read_shards", p_shards=list(shards), p_limit=limit)
+        # Meanwhile a shard may have been given up.
+        kept = self._owned - self._leaving
+        return [
+            Row(id_, shard, tries, Message(task_id, tag, body))
+            for shard, id_, task_id, tag, body, tries in found
+            if shard in kept
+        ]
 
     async def mark_published(self, rows: Collection[Row]) -> None:
         """Record that the bus has acknowledged these rows."""
-        for shard, ids in _by_shard(rows).items():
-            await self._call("mark_published", p_shard=shard, p_ids=ids)
+        shards = sorted({row.shard for row in rows})
+        ids = sorted(row.id for row in rows)
+        await self._call("mark_shards", p_shards=shards, p_ids=ids)
 
     async def mark_unsent(self, row: Row, error: str) -> bool:
         """Count a refusal of the row by the bus; return whether it is parked now."""
@@ -151,14 +155,3 @@ class Owner:
         self._owned.clear()
         self._leaving.clear()
         OWNED.set(0)
-
-
-def _row(shard: int, id_: int, task_id: UUID, tag: str, body: Any, tries: int) -> Row:
-    return Row(id_, shard, tries, Message(task_id, tag, body))
-
-
-def _by_shard(rows: Collection[Row]) -> dict[int, list[int]]:
-    ids: dict[int, list[int]] = {}
-    for row in rows:
-        ids.setdefault(row.shard, []).append(row.id)
-    return ids
