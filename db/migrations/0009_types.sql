@@ -66,6 +66,24 @@ create type aivedio.received_callback as (
 comment on type aivedio.received_callback is
   'One delivery as the webhook edge read it. headers: lower-case names of the profile''s allow-list; body: the raw body as text, null when it is not UTF-8; error: why the body is known to be unusable, else null.';
 
+create type aivedio.callback_entry as (
+  ordinal               integer,
+  provider              text,
+  dedup_key             text,
+  provider_event_id     text,
+  provider_task_id      text,
+  client_request_id     text,
+  payload               jsonb,
+  problem               text,
+  headers               jsonb,
+  body_hash             bytea,
+  signature_key_version text,
+  token_hash            bytea,
+  trace_id              text
+);
+comment on type aivedio.callback_entry is
+  'A signed delivery as it goes into the inbox. problem: why it cannot be used; then there is no payload.';
+
 create type aivedio.accepted_callback as (
   ordinal  integer,
   inbox_id bigint,

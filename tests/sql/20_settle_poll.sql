@@ -1,7 +1,7 @@
 -- Stage 20: the answer to a poll changes its task as a callback would; a query that fails says nothing about the job.
 begin;
 \ir support/fixtures.sql
-select plan(73);
+select plan(75);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -95,6 +95,12 @@ select results_eq(
   $$ select source, poll.trace_id, poll.payload_hash is not null from aivedio.observations as poll where poll.task_id = fixture.id('a') and verdict = 'applied' order by id desc limit 1 $$,
   $$ values ('poll', 'trace-a', true) $$, 'the ledger has it'
 );
+
+-- S7: a success is believed with its output only.
+select pg_temp.polled('empty');
+select is(pg_temp.settle('empty', pg_temp.answer('{"status": "succeeded", "output": null}')), 'duplicate running', 'S7: a success without output is asked about again');
+select is(pg_temp.counts('empty'), 'polls 1 unchanged 0 failures 1 malformed 1', 'S7: and counts as an answer that makes no sense');
+delete from aivedio.alarms;
 
 -- P10: fencing.
 select pg_temp.polled('b');

@@ -5,7 +5,7 @@
  * is one such row per token. A repeat arms it again, under a new id: its old one may lie below the
  * low-water mark, where no scan would find it.
  *
- * Called by   accept_callbacks
+ * Called by   _store_hints
  * Writes      aivedio.provider_callback_inbox
  * Locks       the hint's row
  */

@@ -4,7 +4,7 @@
  * Says why a signed body cannot be used: not_json when it did not parse, not_object when it is something
  * else, missing_field when a value is absent that the profile requires. Null when it can.
  *
- * Called by   accept_callbacks
+ * Called by   _read_callback
  * Writes      nothing
  * Locks       nothing
  */

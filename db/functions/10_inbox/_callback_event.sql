@@ -4,7 +4,7 @@
  * The provider's own id of an event, where the profile names one: a header, or a path of the body. Only a
  * signed delivery has one, for anybody could claim it otherwise.
  *
- * Called by   accept_callbacks, _callback_key
+ * Called by   _read_callback
  * Writes      nothing
  * Locks       nothing
  */

@@ -14,14 +14,16 @@ create or replace function aivedio._is_passing(
   p_constraint text
 )
 returns boolean
-language sql
+language plpgsql
 immutable
 set search_path = ''
 as $_is_passing$
-  select p_sqlstate in ('40P01', '40001', '55P03', '25006')
+begin
+  return p_sqlstate in ('40P01', '40001', '55P03', '25006')
     or pg_catalog.left(p_sqlstate, 2) in ('08', '53', '57', '58')
     -- "No partition for this row" shares its code with check constraints, but names none.
     or (p_sqlstate = '23514' and coalesce(p_constraint, '') = '');
+end;
 $_is_passing$;
 
 comment on function aivedio._is_passing is

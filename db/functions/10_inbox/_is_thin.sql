@@ -14,17 +14,19 @@ create or replace function aivedio._is_thin(
   p_observation aivedio.provider_observation
 )
 returns boolean
-language sql
+language plpgsql
 immutable
 set search_path = ''
 as $_is_thin$
-  select coalesce((p_profile #>> '{webhook,thin}')::boolean, false)
+begin
+  return coalesce((p_profile #>> '{webhook,thin}')::boolean, false)
     or p_observation.provider_word is null
     or (
       p_observation.normalized_status = 'succeeded'
       and p_observation.output_refs is null
       and coalesce((p_profile ->> 'success_needs_output')::boolean, false)
     );
+end;
 $_is_thin$;
 
 comment on function aivedio._is_thin is

@@ -9,15 +9,17 @@
  */
 create or replace function aivedio._output_paths(p_profile jsonb)
 returns jsonb
-language sql
+language plpgsql
 immutable
 set search_path = ''
 as $_output_paths$
-  select case pg_catalog.jsonb_typeof(p_profile #> '{fields,outputs}')
+begin
+  return case pg_catalog.jsonb_typeof(p_profile #> '{fields,outputs}')
     when 'string' then pg_catalog.jsonb_build_array(p_profile #> '{fields,outputs}')
     when 'array' then pg_catalog.jsonb_path_query_array(p_profile, '$.fields.outputs[*].path')
     else '[]'
   end;
+end;
 $_output_paths$;
 
 comment on function aivedio._output_paths is

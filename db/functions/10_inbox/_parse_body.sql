@@ -4,7 +4,7 @@
  * Parses a callback's body. What PostgreSQL cannot hold is null: broken JSON, but also \u0000, a lone surrogate,
  * a number without end or a nesting that is too deep, all of which other parsers accept.
  *
- * Called by   accept_callbacks, for the rows of a batch that did not parse as a whole
+ * Called by   _read_callback
  * Writes      nothing
  * Locks       nothing
  */

@@ -4,7 +4,7 @@
  * Blanks the parts of a payload that paths name. Of a path only its leading member names count: what
  * "$.data.videos[*].url" redacts is data.videos as a whole.
  *
- * Called by   accept_callbacks, _finish_callbacks
+ * Called by   _read_callback, _finish_callbacks
  * Writes      nothing
  * Locks       nothing
  */
@@ -21,10 +21,8 @@ declare
   v_payload jsonb := p_payload;
   v_members text[];
 begin
-  for v_members in
-    select pg_catalog.string_to_array(pg_catalog.substring(path.value, '^\$\.(\w+(?:\.\w+)*)'), '.')
-    from pg_catalog.jsonb_array_elements_text(p_paths) as path
-  loop
+  for v_place in 0 .. coalesce(pg_catalog.jsonb_array_length(p_paths), 0) - 1 loop
+    v_members := pg_catalog.string_to_array(pg_catalog.substring(p_paths ->> v_place, '^\$\.(\w+(?:\.\w+)*)'), '.');
     if v_payload #> v_members is not null and v_payload #> v_members <> 'null' then
       v_payload := pg_catalog.jsonb_set(v_payload, v_members, '"[redacted]"', false);
     end if;

@@ -8,12 +8,12 @@
  * An unsigned delivery is only a hint to poll; so is an unusable one whose token we know. With an unknown
  * token, an unsigned delivery gets no row and no answer here, and the edge says 404.
  *
- * Rows are inserted in the order of their keys, so that two batches with the same keys wait for each other
- * instead of deadlocking. Call it as a statement of its own, and answer the provider after its commit.
+ * Call it as a statement of its own, and answer the provider after its commit.
  *
- * Called by   edge/intake/inbox.py, as aivedio_webhook
+ * Called by   edge/intake/accepting.py, as aivedio_webhook
  * Writes      aivedio.provider_callback_inbox; aivedio.alarms, last
- * Locks       the new rows; a concurrent twin waits for this transaction
+ * Locks       the new rows, signed deliveries before hints, both in the order of their keys; a concurrent twin
+ *             waits for this transaction
  * Raises      VC301  the provider is not defined
  */
 create or replace function aivedio.accept_callbacks(p_callbacks aivedio.received_callback[])
@@ -24,112 +24,54 @@ security definer  -- aivedio_webhook may add callbacks without reading the inbox
 set search_path = ''
 as $accept_callbacks$
 declare
-  v_now      constant timestamptz := aivedio._clock();
-  v_item     record;
-  v_answer   aivedio.accepted_callback;
-  v_ring     boolean := false;
-  v_unusable text[] := '{}'::text[];
+  v_callback aivedio.received_callback;
   v_provider text;
+  v_profile  jsonb;
+  v_entry    aivedio.callback_entry;
+  v_entries  aivedio.callback_entry[] := '{}'::aivedio.callback_entry[];
+  v_hints    aivedio.received_callback[] := '{}'::aivedio.received_callback[];
+  v_answers  aivedio.accepted_callback[];
 begin
   -- A transaction owns an id before it draws from the sequence: the low-water mark relies on it.
   perform pg_catalog.pg_current_xact_id();
 
-  for v_item in
-    with delivery as materialized (
-      select
-        callback,
-        profile.value as profile,
-        body.payload,
-        case when callback.signed then
-          pg_catalog.left(coalesce(callback.error, aivedio._body_problem(body.payload, profile.value)), 64)
-        end as problem
-      from pg_catalog.unnest(p_callbacks) as callback
-      -- offset 0: each is computed once, however often it is used.
-      cross join lateral (select aivedio._profile(callback.provider) as value offset 0) as profile
-      cross join lateral (
-        select case when callback.signed then aivedio._parse_body(callback.body) end as payload offset 0
-      ) as body
-    ),
-    item as (
-      select
-        delivery.*,
-        false as is_hint,
-        aivedio._callback_key(delivery.callback, delivery.payload, delivery.profile) collate "C" as dedup_key
-      from delivery
-      where (delivery.callback).signed
-      union all
-      select
-        delivery.*,
-        true,
-        aivedio._hint_key((delivery.callback).token_hash)
-      from delivery
-      join aivedio.task_attempts as attempt
-        on attempt.callback_token_hash = (delivery.callback).token_hash
-        and attempt.provider = (delivery.callback).provider
-      where not (delivery.callback).signed
-        or delivery.problem is not null
-    )
-    select item.*
-    from item
-    order by (item.callback).provider, item.dedup_key, (item.callback).ordinal
-  loop
-    v_answer := null;
-
-    if v_item.is_hint then
-      v_answer.inbox_id := aivedio._arm_hint(v_item.callback);
-    else
-      insert into aivedio.provider_callback_inbox as inbox (
-        provider, dedup_key, provider_event_id, provider_task_id, client_request_id, received_at,
-        signature_key_version, payload_hash, payload, process_status, last_error_code, processed_at,
-        headers, callback_token_hash, trace_id
-      )
-      values (
-        (v_item.callback).provider,
-        v_item.dedup_key,
-        aivedio._callback_event(v_item.callback, v_item.payload, v_item.profile),
-        aivedio._read_id(v_item.payload, v_item.profile #>> '{fields,provider_task_id}'),
-        aivedio._read_id(v_item.payload, v_item.profile #>> '{fields,client_request_id}'),
-        v_now,
-        (v_item.callback).signature_key_version,
-        (v_item.callback).body_hash,
-        case when v_item.problem is null then aivedio._redact(v_item.payload, v_item.profile -> 'redact') end,
-        case when v_item.problem is null then 'pending' else 'dead' end,
-        v_item.problem,
-        case when v_item.problem is not null then v_now end,
-        coalesce((v_item.callback).headers, '{}'),
-        (v_item.callback).token_hash,
-        (v_item.callback).trace_id
-      )
-      on conflict on constraint uq_provider_callback_dedup do nothing
-      returning inbox.id into v_answer.inbox_id;
+  foreach v_callback in array coalesce(p_callbacks, '{}') loop
+    if v_callback.provider is distinct from v_provider then
+      v_provider := v_callback.provider;
+      v_profile := aivedio._profile(v_provider);
     end if;
 
-    v_answer.ordinal := (v_item.callback).ordinal;
-    v_answer.is_new := v_answer.inbox_id is not null;
-    v_answer.is_dead := v_item.problem is not null;
-
-    if v_item.is_hint or v_item.problem is null then
-      v_ring := v_ring or v_answer.is_new;
-    elsif v_answer.is_new then
-      v_unusable := v_unusable || (v_item.callback).provider;
+    if v_callback.signed then
+      v_entry := aivedio._read_callback(v_callback, v_profile);
+      v_entries := v_entries || v_entry;
     end if;
-
-    if not v_item.is_hint or not (v_item.callback).signed then
-      return next v_answer;
+    if not v_callback.signed or (v_entry.problem is not null and v_callback.token_hash is not null) then
+      v_hints := v_hints || v_callback;
     end if;
   end loop;
 
+  v_answers := aivedio._store_callbacks(v_entries) || aivedio._store_hints(v_hints);
+
   for v_provider in
-    select distinct unusable.provider
-    from pg_catalog.unnest(v_unusable) as unusable (provider)
-    order by unusable.provider
+    select distinct entry.provider
+    from pg_catalog.unnest(v_answers) as answer
+    join pg_catalog.unnest(v_entries) as entry on entry.ordinal = answer.ordinal
+    where answer.is_new
+      and answer.is_dead
+    order by entry.provider
   loop
     perform aivedio._raise_alarm('callback_unusable', v_provider);
   end loop;
 
-  if v_ring then
+  if exists (select 1 from pg_catalog.unnest(v_answers) as answer where answer.is_new and not answer.is_dead) then
     perform aivedio._ring('aivedio_inbox');
   end if;
+
+  return query
+  select answer.ordinal, answer.inbox_id, answer.is_new, answer.is_dead
+  from pg_catalog.unnest(v_answers) as answer
+  where answer.ordinal is not null
+  order by answer.ordinal;
 end;
 $accept_callbacks$;
 

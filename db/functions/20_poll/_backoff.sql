@@ -13,13 +13,15 @@ create or replace function aivedio._backoff(
   p_tries  integer
 )
 returns interval
-language sql
+language plpgsql
 volatile
 set search_path = ''
 as $_backoff$
-  select pg_catalog.make_interval(
+begin
+  return pg_catalog.make_interval(
     secs => least(p_cap_s, p_base_s * 2.0 ^ least(greatest(p_tries, 0), 30)) * (0.8 + 0.4 * pg_catalog.random())
   );
+end;
 $_backoff$;
 
 comment on function aivedio._backoff is

@@ -3,7 +3,7 @@
  *
  * What the answer to a poll amounts to. "body" comes with an observation; the rest is about the request:
  * throttled, not_found, auth, refused, retry (a fault that should pass) or malformed (an answer that cannot be
- * understood: no JSON object, no status in it, too many outputs, too large).
+ * understood: no JSON object, no status in it, too many outputs or, where the profile requires one, none, too large).
  *
  * Called by   settle_poll
  * Writes      nothing
@@ -59,6 +59,9 @@ begin
       if (v_answer.observation).provider_word is null then
         v_answer.meaning := 'malformed';
         v_answer.detail := 'no status in the body';
+      elsif aivedio._is_thin(p_profile - 'webhook', v_answer.observation) then
+        v_answer.meaning := 'malformed';
+        v_answer.detail := 'a success without an output';
       end if;
     end if;
   end if;

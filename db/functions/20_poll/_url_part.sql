@@ -10,24 +10,32 @@
  */
 create or replace function aivedio._url_part(p_value text)
 returns text
-language sql
+language plpgsql
 immutable
 strict
-parallel safe
 set search_path = ''
 as $_url_part$
-  select coalesce(pg_catalog.string_agg(
-    case
-      when piece.letter ~ '^[A-Za-z0-9_.~-]$' then piece.letter
-      else pg_catalog.upper(
-        pg_catalog.regexp_replace(
-          pg_catalog.encode(pg_catalog.convert_to(piece.letter, 'UTF8'), 'hex'), '(..)', '%\1', 'g'
+begin
+  -- Most ids need nothing.
+  if p_value ~ '^[A-Za-z0-9_.~-]*$' then
+    return p_value;
+  end if;
+
+  return (
+    select pg_catalog.string_agg(
+      case
+        when piece.letter ~ '^[A-Za-z0-9_.~-]$' then piece.letter
+        else pg_catalog.upper(
+          pg_catalog.regexp_replace(
+            pg_catalog.encode(pg_catalog.convert_to(piece.letter, 'UTF8'), 'hex'), '(..)', '%\1', 'g'
+          )
         )
-      )
-    end,
-    '' order by piece.place
-  ), '')
-  from pg_catalog.regexp_split_to_table(p_value, '') with ordinality as piece (letter, place);
+      end,
+      '' order by piece.place
+    )
+    from pg_catalog.regexp_split_to_table(p_value, '') with ordinality as piece (letter, place)
+  );
+end;
 $_url_part$;
 
 comment on function aivedio._url_part is

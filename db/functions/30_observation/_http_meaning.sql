@@ -19,12 +19,12 @@ create or replace function aivedio._http_meaning(
   p_status  integer
 )
 returns text
-language sql
+language plpgsql
 immutable
-parallel safe
 set search_path = ''
 as $_http_meaning$
-  select coalesce(
+begin
+  return coalesce(
     p_profile #>> array[p_request, 'http', p_status::text],
     p_profile #>> array[p_request, 'http', (p_status / 100)::text || 'xx'],
     case
@@ -36,6 +36,7 @@ as $_http_meaning$
       else 'refused'
     end
   );
+end;
 $_http_meaning$;
 
 comment on function aivedio._http_meaning is

@@ -13,17 +13,19 @@ create or replace function aivedio._read_id(
   p_path    text
 )
 returns text
-language sql
+language plpgsql
 immutable
-parallel safe
 set search_path = ''
 as $_read_id$
-  select case
-    when pg_catalog.jsonb_typeof(found.value) in ('string', 'number')
-      and pg_catalog.length(found.value #>> '{}') between 1 and 255
-    then found.value #>> '{}'
-  end
-  from (select pg_catalog.jsonb_path_query_first(p_payload, p_path::jsonpath, '{}', true) as value) as found;
+declare
+  v_value constant jsonb := pg_catalog.jsonb_path_query_first(p_payload, p_path::jsonpath, '{}', true);
+  v_id    constant text := v_value #>> '{}';
+begin
+  if pg_catalog.jsonb_typeof(v_value) in ('string', 'number') and pg_catalog.length(v_id) between 1 and 255 then
+    return v_id;
+  end if;
+  return null;
+end;
 $_read_id$;
 
 comment on function aivedio._read_id is

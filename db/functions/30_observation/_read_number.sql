@@ -10,15 +10,16 @@
  */
 create or replace function aivedio._read_number(p_value jsonb)
 returns numeric
-language sql
+language plpgsql
 immutable
-parallel safe
 set search_path = ''
 as $_read_number$
-  select case
+begin
+  return case
     when pg_catalog.left(p_value #>> '{}', 64) ~ '^ *[+-]?\d{1,20}(\.\d{1,40})? *%? *$'
     then pg_catalog.rtrim(p_value #>> '{}', ' %')::numeric
   end;
+end;
 $_read_number$;
 
 comment on function aivedio._read_number is

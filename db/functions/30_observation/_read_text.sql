@@ -13,12 +13,13 @@ create or replace function aivedio._read_text(
   p_path    text
 )
 returns text
-language sql
+language plpgsql
 immutable
-parallel safe
 set search_path = ''
 as $_read_text$
-  select nullif(pg_catalog.jsonb_path_query_first(p_payload, p_path::jsonpath, '{}', true) #>> '{}', '');
+begin
+  return nullif(pg_catalog.jsonb_path_query_first(p_payload, p_path::jsonpath, '{}', true) #>> '{}', '');
+end;
 $_read_text$;
 
 comment on function aivedio._read_text is
