@@ -16,6 +16,3 @@ reset role;
 
 -- migrate:down
 -- Forward only: a later migration corrects an earlier one.
-
--- migrate:down
--- Forward only: a later migration corrects an earlier one.
