@@ -5,7 +5,7 @@
  * callbacks thin, there is no status in it, or it reports a success without the output that
  * the profile requires.
  *
- * Called by   _process_callback
+ * Called by   _process_callback, _read_poll
  * Writes      nothing
  * Locks       nothing
  */
