@@ -18,6 +18,7 @@ class Display:
         self._terminal = sys.stderr.isatty()
         self._step: str | None = None
         self._since = time.monotonic()
+        self._broken = False
 
     def step(self, text: str) -> None:
         """Begin a step, which ends the one before."""
@@ -35,8 +36,11 @@ class Display:
             self._step = None
 
     def broke(self) -> None:
-        """End the step under way as one that failed, if there is one."""
-        if self._step is not None:
+        """End the step under way as the one that failed; steps after that only clean up."""
+        if self._broken:
+            self.done()
+        elif self._step is not None:
+            self._broken = True
             self._write(f"\r\033[K  ✗ {self._step}\n" if self._terminal else f"  ✗ {self._step}\n")
             self._step = None
 
