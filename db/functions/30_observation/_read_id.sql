@@ -4,7 +4,7 @@
  * Reads an identifier. A string or a number of a sane length is one; everything else is none, so that
  * a provider's odd body becomes an orphan and never an oversized key.
  *
- * Called by   _callback_event, _callback_key, accept_callbacks, _read_submit, _normalise
+ * Called by   _body_key, _callback_event, _read_callback, _read_submit, _normalise
  * Writes      nothing
  * Locks       nothing
  */
