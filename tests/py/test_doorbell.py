@@ -111,7 +111,7 @@ async def test_no_ring_while_the_reader_is_awake_and_nothing_lost(
 async def test_a_writer_that_was_refused_the_bell_and_commits_late_is_seen(
     database: str, work: Work, connect: Connect
 ) -> None:
-    """database.md 2: its row is invisible to the last look, and it never rings."""
+    """Its row is invisible to the last look, and it never rings."""
     work.gate.clear()
     async with serving(a_bell(database), work.look):
         await eventually_async(lambda: work.looks == 1)

@@ -148,7 +148,7 @@ async def test_signed_bytes_that_are_no_text_are_stored_dead(edge: Edge, inbox: 
 async def test_the_bad_row_of_a_batch_does_not_harm_its_neighbours(
     edge: Edge, inbox: Inbox
 ) -> None:
-    """database.md 8: jsonb refuses what other parsers accept; each row is judged alone."""
+    """The type jsonb refuses what other parsers accept; each row is judged alone."""
     bad = b'{"id": "p1", "status": "processing", "x": "\\u0000"}'
     answers = await asyncio.gather(
         *(edge.deliver(bad if n % 5 == 0 else BODY, event_id=f"m{n}") for n in range(30))
