@@ -26,6 +26,14 @@ begin
     return;
   end if;
 
+  -- A replaced attempt that still runs is polled to its end: only the end is news.
+  if p_result.verdict = 'stale_attempt'
+    and p_observation.source = 'poll'
+    and p_observation.normalized_status in ('queued', 'running')
+  then
+    return;
+  end if;
+
   -- p_attempt is the row before this observation: a source in its list has been stored already.
   if p_result.verdict = 'duplicate'
     and (

@@ -4,7 +4,7 @@
  * Refuses a session that does not own the shard: two relays that send one task's messages at once would
  * mix their order.
  *
- * Called by   read_outbox, mark_published, mark_unsent
+ * Called by   read_outbox, mark_published, mark_shards, mark_unsent
  * Writes      nothing
  * Locks       nothing
  * Raises      VC601  the session does not own the shard

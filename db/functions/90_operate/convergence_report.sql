@@ -20,7 +20,10 @@ security definer  -- operators look without reading the tables
 set search_path = ''
 as $convergence_report$
   with attempt as (
-    select known.*, (known.created_at at time zone 'UTC')::date as day
+    select
+      known.*,
+      (known.created_at at time zone 'UTC')::date as day,
+      known.terminal_at - known.submitted_at as duration
     from aivedio.task_attempts as known
     where known.created_at >= p_from
       and known.created_at < p_to
@@ -28,8 +31,12 @@ as $convergence_report$
   told as (
     select
       attempt.id,
-      min(seen.judged_at) filter (where seen.source = 'webhook' and seen.normalized_status = attempt.status) as callback_at,
-      min(seen.judged_at) filter (where seen.source = 'poll' and seen.normalized_status = attempt.status) as poll_at,
+      min(seen.judged_at) filter (
+        where seen.source = 'webhook' and seen.normalized_status = attempt.status
+      ) as callback_at,
+      min(seen.judged_at) filter (
+        where seen.source = 'poll' and seen.normalized_status = attempt.status
+      ) as poll_at,
       count(*) filter (where seen.verdict in ('stale_status', 'stale_sequence', 'after_terminal')) as out_of_order,
       count(*) filter (where seen.verdict = 'conflict') as conflicts,
       count(*) filter (where seen.verdict = 'stale_attempt') as stale_attempts,
@@ -57,8 +64,8 @@ as $convergence_report$
       count(*) filter (where attempt.terminal_seen_by[1] = 'poll') as poll_first,
       pg_catalog.percentile_cont(0.5) within group (order by told.poll_at - told.callback_at) as callback_lead,
       count(*) filter (where 'webhook' = any (attempt.terminal_seen_by)) as covered,
-      pg_catalog.percentile_cont(0.5) within group (order by attempt.terminal_at - attempt.submitted_at) as duration_p50,
-      pg_catalog.percentile_cont(0.95) within group (order by attempt.terminal_at - attempt.submitted_at) as duration_p95,
+      pg_catalog.percentile_cont(0.5) within group (order by attempt.duration) as duration_p50,
+      pg_catalog.percentile_cont(0.95) within group (order by attempt.duration) as duration_p95,
       coalesce(pg_catalog.sum(told.out_of_order), 0) as out_of_order,
       coalesce(pg_catalog.sum(told.conflicts), 0) as conflicts,
       coalesce(pg_catalog.sum(told.stale_attempts), 0) as stale_attempts,
