@@ -36,7 +36,7 @@ lint: $(DEV) ## Formatting, ruff, mypy --strict, SQL
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff .; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/sqlfluff lint --processes $(WORKERS) --disable-progress-bar --nocolor db
+	@$(BIN)/sqlfluff lint --disable-progress-bar --nocolor db
 
 .PHONY: test
 test: test-sql test-py ## All tests but the long ones; nothing is skipped
