@@ -18,6 +18,7 @@ from `traceparent` or `x-request-id` where they are sound, and goes into logs an
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 from collections.abc import Awaitable, Callable
@@ -45,6 +46,7 @@ from edge.gateway.streams import Streams
 logger = logs.get(__name__)
 
 MAX_BODY = 256 * 1024
+BODY_WITHIN_S = 10.0
 PAGE_SIZE = 100
 MAX_PAGE_SIZE = 500
 DEFAULT_PROVIDER = "replicate"
@@ -383,10 +385,14 @@ def _text(body: dict[str, Any], name: str, default: str) -> str:
 async def _json_body(request: Request, *, optional: bool = False) -> dict[str, Any]:
     """Read the body, bounded: an object, or nothing where it is optional."""
     raw = bytearray()
-    async for chunk in request.stream():
-        raw += chunk
-        if len(raw) > MAX_BODY:
-            raise Problem("too_large")
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            async for chunk in request.stream():
+                raw += chunk
+                if len(raw) > MAX_BODY:
+                    raise Problem("too_large")
+    except TimeoutError:
+        raise Problem("too_slow") from None
     if optional and not raw:
         return {}
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -13,8 +13,9 @@ R3   Any other message waits, in bounded number, and asks for a read.
 R4   A read is one statement and says itself whether it continues the id it was asked for. If it
      does not, the chain has forked.
 R5   One read forward is in flight at a time. A need that arises meanwhile asks once more after it.
-R6   Only a read that started after a message or a join came may deny it: the message is dropped,
-     the cursor is ahead. Anything may confirm it.
+R6   Anything may confirm a cursor above the ring, but only a read that started after it came may
+     deny it: ahead, reset. A message that a read to the end did not explain is dropped; had it
+     come while that read was in flight, it has asked for the next one (R5).
 R7   A cursor goes on from the ring if the ring holds it. Inside the ring's span but not held: it
      never was of this chain, reset. Above: wait for a read. Below: one backward read extends the
      ring for all who wait; nothing is dropped meanwhile, nor before they have what they came for.
@@ -162,7 +163,7 @@ class Hub:
 
     def _clear(self) -> None:
         self._ring: Ring | None = None
-        self._pending: dict[int, tuple[Event, int]] = {}
+        self._pending: dict[int, Event] = {}
         self._sent = 0
         self._before = 0
         self._batch: Batch | None = None
@@ -212,12 +213,9 @@ class Hub:
                 self._grown()
                 return
         if len(self._pending) >= self._limits.pending:
-            # A read that starts from now on brings those that are facts.
-            self._pending.clear()
-            self._again = True
-        self._pending[event.prev] = (event, self._number)
-        if ring is not None:
-            self._need()
+            self._pending.clear()  # the read brings those that are facts
+        self._pending[event.prev] = event
+        self._need()
 
     def look(self, head: int, then: int | None = None) -> None:
         """
@@ -236,8 +234,8 @@ class Hub:
         ring = self._ring
         assert ring is not None
         while (waiting := self._pending.pop(ring.last, None)) is not None:
-            ring.append(waiting[0])
-        for prev, (event, _) in list(self._pending.items()):
+            ring.append(waiting)
+        for prev, event in list(self._pending.items()):
             if event.event_id <= ring.last:
                 del self._pending[prev]
         if len(ring) > self._limits.ring + self._limits.deep:
@@ -248,10 +246,9 @@ class Hub:
     # Reads
 
     def _need(self) -> None:
-        if self._flight is not None:
+        if self._flight is not None or self._ring is None:
             self._again = True
             return
-        assert self._ring is not None
         self._ask("head", self._ring.last, self._limits.page)
 
     def _open(self, cursor: int | None) -> None:
@@ -281,11 +278,9 @@ class Hub:
             self._again |= page.more
         self._grown()
         if read.kind == "open" or not page.more:
-            for prev, (_, number) in list(self._pending.items()):
-                if number < read.number:
-                    del self._pending[prev]
+            self._pending.clear()
             self._settle_ahead(read.number)
-        if self._again or self._pending:
+        if self._again:
             self._again = False
             self._need()
 
@@ -325,6 +320,7 @@ class Hub:
             self._back = None
         else:
             self._flight = None
+            self._again = True
 
     def retry(self) -> None:
         """Ask again for what failed reads left open."""
@@ -332,7 +328,7 @@ class Hub:
             if self._flight is None:
                 self._open(self._first_cursor())
             return
-        if self._flight is None and (self._ahead or self._pending or self._again):
+        if self._flight is None and self._again:
             self._again = False
             self._need()
         if self._behind:

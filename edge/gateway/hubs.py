@@ -115,20 +115,27 @@ class Hubs:
         Raises `errors.DatabaseDown` when PostgreSQL has not answered in time.
         """
         key = project.bytes
-        hub = self._hubs.get(key)
-        if hub is None:
-            hub = self._hubs[key] = Hub(project, self._ask, self._wake, self._limits)
-            metrics.HUBS.set(len(self._hubs))
-        if not hub.followers:
-            self._rest(hub)
-        if hub.last is None:
-            known = self._opening.setdefault(hub, asyncio.get_running_loop().create_future())
-            hub.prepare(cursor)
-            try:
-                async with asyncio.timeout(within):
-                    await asyncio.shield(known)
-            except TimeoutError:
-                raise errors.DatabaseDown("the stream was not read in time") from None
+        try:
+            async with asyncio.timeout(within):
+                while True:
+                    hub = self._hubs.get(key) or self._add(project)
+                    if hub.last is None:
+                        known = self._opening.get(hub)
+                        if known is None:
+                            known = self._opening[hub] = asyncio.get_running_loop().create_future()
+                        hub.prepare(cursor)
+                        await asyncio.shield(known)
+                    # Idle while it was being read, it may have been forgotten; then no message
+                    # would reach it.
+                    if self._hubs.get(key) is hub:
+                        return hub
+        except TimeoutError:
+            raise errors.DatabaseDown("the stream was not read in time") from None
+
+    def _add(self, project: UUID) -> Hub:
+        hub = self._hubs[project.bytes] = Hub(project, self._ask, self._wake, self._limits)
+        metrics.HUBS.set(len(self._hubs))
+        self._rest(hub)
         return hub
 
     def rest_if_left(self, hub: Hub) -> None:

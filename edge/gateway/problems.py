@@ -26,6 +26,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "foreign_origin": (403, "The request comes from another site"),
     "not_found": (404, "There is no such thing"),
     "method_not_allowed": (405, "This cannot be done here"),
+    "too_slow": (408, "The body did not arrive in time"),
     "refused": (409, "The task is past that"),
     "key_reused": (409, "The idempotency key belongs to a different request"),
     "too_large": (413, "The body is too large"),

@@ -13,6 +13,8 @@ The gateway's process: start, serve, drain.
 from __future__ import annotations
 
 import asyncio
+import gc
+import resource
 import socket
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -63,6 +65,7 @@ async def run(
 ) -> None:
     """Serve until `stopping`, then drain and return."""
     access_key = SecretKey(jwt_secret)
+    _raise_descriptor_limit()
     listening = listen(host, port)
     async with store.connect(database_url) as facts:
         hubs = Hubs(facts)
@@ -121,6 +124,13 @@ def listen(host: str, port: int) -> socket.socket:
     listening.bind((host, port))
     listening.setblocking(False)
     return listening
+
+
+def _raise_descriptor_limit() -> None:
+    """Allow as many connections as the system lets this process have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class _Server(uvicorn.Server):
@@ -194,6 +204,9 @@ async def _feed(
         # Without Redis the lookout alone brings events, a little late: better than nothing.
         hubs.allow_reads()
         if not stopping.is_set():
+            # What is there now stays: a full collection need not walk it again and again.
+            gc.collect()
+            gc.freeze()
             ready(True)
 
     reporting = asyncio.create_task(report())

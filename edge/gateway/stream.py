@@ -7,7 +7,7 @@ socket and this. From there nothing is awaited. Bytes go to the transport; when 
 its high-water mark the stream is `blocked`, its hub keeps only its cursor, and goes on once the
 transport has drained.
 
-Whatever a connection is told is made of the same few frames:
+Whatever a connection is told is made of the same few frames; the first is ready or reset:
 
     ready   id, retry (jittered) and {"cursor"}: the stream goes on from there
     reset   id and {"reason","cursor"}: it cannot go on; take a snapshot and go on from there
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 EXTENSION = "aivedio.take"
 HIGH_WATER = 64 * 1024
 RETRY_MS = (1000, 4000)
+HEAD_WITHIN_S = 15.0
 
 # A reader of an event stream has nothing to say; one that talks all the same is cut off.
 _MOST_RECEIVED = 16 * 1024
@@ -190,13 +191,45 @@ class Stream(asyncio.Protocol):
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which lets an application take the connection over."""
+    """
+    uvicorn's protocol, which lets an application take the connection over.
+
+    It also closes a connection that has not sent the head of a request in time: uvicorn itself
+    waits for ever.
+    """
+
+    _patience: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait_for_head()
 
     def on_message_begin(self) -> None:
         """Offer the take-over. The application removes it from the scope, or a cycle stays."""
         super().on_message_begin()
         scope: Any = self.scope
         scope["extensions"] = {EXTENSION: self.take}
+        self._wait_for_head()
+
+    def on_headers_complete(self) -> None:
+        """Note that the head of a request is there."""
+        self._wait_no_longer()
+        super().on_headers_complete()
+
+    def _wait_for_head(self) -> None:
+        if self._patience is None:
+            self._patience = self.loop.call_later(HEAD_WITHIN_S, self._out_of_patience)
+
+    def _wait_no_longer(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _out_of_patience(self) -> None:
+        self._patience = None
+        if self.transport is not None:
+            self.transport.abort()
 
     def take(self, cycle: RequestResponseCycle, stream: Stream) -> bool:
         """
@@ -226,6 +259,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell uvicorn, unless the connection was taken."""
+        self._wait_no_longer()
         if self.transport is not None:
             super().connection_lost(exc)
 

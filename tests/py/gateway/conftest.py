@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import time
 import uuid
@@ -232,6 +233,7 @@ async def start_gateway(
             return gateway
 
         yield start
+    gc.unfreeze()
 
 
 @pytest.fixture

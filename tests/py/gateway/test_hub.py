@@ -90,15 +90,36 @@ def test_r4_a_read_that_does_not_continue_the_chain_is_a_fork(world: World) -> N
     assert connection.position == live.event_id
 
 
+def test_r4_a_read_past_a_forged_event_is_a_fork(world: World) -> None:
+    connection = opened(world, 1)
+    fact = world.store.commit(skip=3)
+    world.hub.look(fact.event_id)
+    world.hub.message(event(3, 1))
+    world.settle()
+    assert connection.resets == ["gap"]
+    assert connection.position == fact.event_id
+
+
 def test_r5_one_read_is_in_flight_and_a_need_meanwhile_asks_once_more(world: World) -> None:
     connection = opened(world)
+    world.hub.look(world.store.commit().event_id)
+    page = world.store.answer(world.reads[0])
     for _ in range(3):
-        world.hub.look(world.store.commit().event_id)
+        world.hub.message(event(world.store.commit(skip=1).event_id, 99))
     assert len(world.reads) == 1
-    read = world.answer()
-    assert read.number + 1 == world.reads[0].number
+    world.hub.answered(world.reads.pop(), page)
     world.settle()
-    assert connection.seen == [1, 2, 3]
+    assert connection.seen == [1, 3, 5, 7]
+
+
+def test_r5_a_failed_read_is_asked_again(world: World) -> None:
+    connection = opened(world)
+    world.hub.look(world.store.commit().event_id)
+    world.hub.failed(world.reads.pop())
+    assert world.reads == []
+    world.hub.retry()
+    world.settle()
+    assert connection.seen == [1]
 
 
 def test_r6_a_cursor_ahead_of_the_hub_waits_for_a_read_that_started_later(world: World) -> None:
@@ -185,13 +206,37 @@ def test_r7_the_ring_keeps_what_a_backward_read_attaches_to(world: World) -> Non
         world.store.commit()
     world.connect(None)
     world.settle()
+    before = world.store.reads
     old = world.connect(5)
-    for _ in range(4):
+    for _ in range(SMALL.ring + 2):
         world.hub.message(world.store.commit())
-    world.write()
+        world.write()
     world.settle()
     assert old.resets == [] and old.closed is None
-    assert old.seen == [6, 7, 8, 9, 10, 11, 12]
+    assert old.seen == [6, 7, 8, 9, 10, 11, 12, 13, 14]
+    assert world.store.reads == before + 1
+    assert len(world.hub._ring or ()) <= SMALL.ring
+
+
+def test_r7_who_came_by_a_backward_read_is_not_overtaken_by_the_ring(world: World) -> None:
+    for _ in range(8):
+        world.store.commit()
+    world.connect(None)
+    world.settle()
+    old = world.connect(1)
+    old.block_at_write = True
+    world.settle()
+    assert old.seen == [2, 3]
+    for _ in range(3):
+        world.hub.message(world.store.commit())
+        world.write()
+        old.blocked = False
+        world.hub.writable(old)
+    old.block_at_write = old.blocked = False
+    world.hub.writable(old)
+    world.hub.message(world.store.commit())
+    world.write()
+    assert old.seen == list(range(2, 13)) and old.closed is None
     assert len(world.hub._ring or ()) <= SMALL.ring
 
 
@@ -253,6 +298,18 @@ def test_r8_a_connection_that_stalls_while_a_batch_is_written_misses_nothing(wor
         assert one.seen == [1]
 
 
+def test_r8_who_leaves_while_a_batch_is_written_gets_no_more_of_it(world: World) -> None:
+    opened(world)
+    others = [world.connect(0) for _ in range(3)]
+    world.hub.message(world.store.commit())
+    world.hub.flush()
+    world.hub.step(1)
+    for one in others:
+        world.hub.leave(one)
+        one.closed = "left"
+    world.write()
+
+
 def test_r9_a_fork_resets_everybody_and_closes_nobody(world: World) -> None:
     live = opened(world, 4)
     slow = world.connect(1)
@@ -265,6 +322,22 @@ def test_r9_a_fork_resets_everybody_and_closes_nobody(world: World) -> None:
     for one in (live, slow):
         assert len(one.resets) == 1
         assert one.position == head and one.closed is None
+
+
+def test_r9_who_waits_for_a_read_when_the_chain_forks_is_reset_too(world: World) -> None:
+    opened(world)
+    for _ in range(SMALL.ring + 2):
+        world.hub.message(world.store.commit())
+        world.write()
+    behind = world.connect(0)
+    ahead = world.connect(99)
+    world.store.restore(2)
+    head = next(read for read in world.reads if read.kind == "head")
+    world.reads.remove(head)
+    world.hub.answered(head, world.store.answer(head))
+    world.settle()
+    for one in (behind, ahead):
+        assert one.resets == ["ahead"] and one.position == world.store.head
 
 
 def test_r9_the_answer_of_a_read_of_the_old_chain_is_ignored(world: World) -> None:
@@ -374,10 +447,15 @@ def test_a_head_that_went_back_is_noticed_before_the_next_event(world: World) ->
 
 def test_a_burst_larger_than_anything_kept_closes_instead_of_skipping(world: World) -> None:
     live = opened(world)
+    world.hub.message(world.store.commit())
+    early = world.connect(1)
     for _ in range(SMALL.ring + SMALL.deep + 3):
         world.hub.message(world.store.commit())
     world.write()
-    assert live.closed == "overflow" or live.position == world.store.head
+    assert live.closed == early.closed == "overflow"
+    again = world.connect(0)
+    world.settle()
+    assert again.resets == ["too_old"] or again.position == world.store.head
 
 
 def test_leaving_twice_or_unasked_is_no_mistake(world: World) -> None:

@@ -194,6 +194,7 @@ class Histories(RuleBasedStateMachine):
         browser = self._connected()[at % len(self._connected())]
         assert browser.connection
         self.hub.leave(browser.connection)
+        browser.connection.closed = "left"
         browser.connection = None
 
     @precondition(lambda self: self._connected())

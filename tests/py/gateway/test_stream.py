@@ -203,6 +203,21 @@ async def test_a_closed_browser_is_forgotten_at_once_and_leaks_nothing(
     assert len(gc.get_objects()) - before < 400
 
 
+async def test_who_never_finishes_a_request_is_cut_off(
+    gateway: Gateway, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "HEAD_WITHIN_S", 0.3)
+    unfinished = ("", "GET /me HTTP/1.1\nHost: lo", "GET /me HTTP/1.1\nHost: localhost\n\nGET /m")
+    for request in unfinished:
+        async with asyncio.timeout(5), raw(gateway, request) as (reader, _):
+            await reader.read()
+    async with raw(gateway, get(person.projects[0], person)) as (reader, _):
+        await reader.readuntil(b'{"cursor":0}\n\n')
+        made = await gateway.create_task(person)
+        async with asyncio.timeout(5):
+            await reader.readuntil(b"id: %d\n" % made["event_id"])
+
+
 async def test_a_reader_that_talks_is_cut_off(gateway: Gateway, person: Person) -> None:
     async with (
         asyncio.timeout(10),
