@@ -42,14 +42,6 @@ class Account:
         if self.switch:
             os.chown(path, self.uid, self.gid)
 
-    def own_tree(self, top: Path) -> None:
-        """Give everything under `top` to this account."""
-        if self.switch:
-            for folder, _, files in os.walk(top):
-                os.chown(folder, self.uid, self.gid)
-                for name in files:
-                    os.chown(Path(folder, name), self.uid, self.gid, follow_symlinks=False)
-
     def reaches(self, path: Path) -> bool:
         """Answer whether this account may enter the folder, or run the program, at `path`."""
         if not self.switch:

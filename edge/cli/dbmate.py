@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -75,7 +74,12 @@ def _url(connection: psycopg.Connection[object]) -> str:
     whether TLS is in use, since dbmate knows no "prefer".
     """
     info = connection.info
-    asked: Mapping[str, str] = info.get_parameters()
+    # All of them, also those that came from PG… variables or a service file.
+    asked = {
+        option.keyword.decode(): option.val.decode()
+        for option in connection.pgconn.info
+        if option.val
+    }
     options = {"application_name": APPLICATION_NAME}
     options.update({name: asked[name] for name in _TLS_FILES if name in asked})
     user = quote(info.user, safe="")

@@ -29,13 +29,13 @@ from psycopg import sql
 from edge import orphan
 from edge.cli.account import Account
 from edge.cli.folder import Folder
+from edge.cli.logfiles import indented_tail, last_words
 from edge.cli.supervisor import Job, Server
 
 Say = Callable[[str], None]
 
 _START_TIMEOUT = 60.0
 _STOP_TIMEOUT = 15.0
-_LOG_LIMIT = 4 * 1024 * 1024
 
 # For a small machine that does other things too. Durability is not for sale.
 _POSTGRES_SETTINGS = {
@@ -219,11 +219,15 @@ def _prepare_cluster(folder: Folder, programs: _Programs, say: Say) -> None:
     finally:
         password.unlink()
     if made.returncode != 0:
-        raise ServerFailed(f"initdb failed:\n{_tail(made.stdout)}")
+        raise ServerFailed(f"initdb failed:\n{indented_tail(made.stdout)}")
     new.rename(folder.postgres)
 
 
 def _postgres(folder: Folder, programs: _Programs) -> Server:
+    # We hold the folder's lock, so no server lives: what a killed one left could only mislead,
+    # once its process id belongs to somebody else.
+    (folder.postgres / "postmaster.pid").unlink(missing_ok=True)
+    (folder.sockets / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
     return Server(
         name="PostgreSQL",
         argv=[
@@ -232,7 +236,7 @@ def _postgres(folder: Folder, programs: _Programs) -> Server:
             str(folder.postgres),
             f"--unix_socket_directories={folder.sockets}",
         ],
-        log=str(_log(folder, "postgres.log")),
+        log=str(folder.logs / "postgres.log"),
         # What is thrown away needs no last checkpoint.
         stop=signal.SIGQUIT if folder.ephemeral else signal.SIGINT,
         halt=signal.SIGQUIT,
@@ -258,17 +262,10 @@ def _valkey(folder: Folder, programs: _Programs) -> Server:
     return Server(
         name="Valkey",
         argv=[str(programs.valkey), str(config)],
-        log=str(_log(folder, "valkey.log")),
+        log=str(folder.logs / "valkey.log"),
         stop=signal.SIGTERM,
         halt=signal.SIGKILL,
     )
-
-
-def _log(folder: Folder, name: str) -> Path:
-    log = folder.logs / name
-    if log.exists() and log.stat().st_size > _LOG_LIMIT:
-        log.replace(log.with_suffix(".log.1"))
-    return log
 
 
 def _servers(folder: Folder, reports: int) -> Servers:
@@ -285,7 +282,7 @@ def _servers(folder: Folder, reports: int) -> Servers:
 
 def _start_supervisor(job: Job) -> subprocess.Popen[bytes]:
     supervisor = subprocess.Popen(
-        [sys.executable, "-m", "edge.cli.supervisor"],
+        [sys.executable, "-P", "-m", "edge.cli.supervisor"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         pass_fds=[job.lock],
@@ -328,7 +325,7 @@ def _await_postgres(folder: Folder, servers: Servers, supervisor: subprocess.Pop
                 raise ServerFailed(f"{folder.path}/secrets.json is of another cluster.") from error
         if time.monotonic() > deadline:
             raise ServerFailed(
-                f"PostgreSQL gives no answer:\n{_last_words(folder.logs / 'postgres.log')}"
+                f"PostgreSQL gives no answer:\n{last_words(folder.logs / 'postgres.log')}"
             )
         time.sleep(0.01)
 
@@ -341,7 +338,7 @@ def _raise_if_ended(folder: Folder, supervisor: subprocess.Popen[bytes]) -> None
             name = {"PostgreSQL": "postgres.log", "Valkey": "valkey.log"}[report["ended"]]
             raise ServerFailed(
                 f"{report['ended']} ended at once (status {report['status']}):\n"
-                f"{_last_words(folder.logs / name)}"
+                f"{last_words(folder.logs / name)}"
             )
     if supervisor.poll() is not None:
         raise ServerFailed(f"The supervisor ended (status {supervisor.returncode}).")
@@ -358,14 +355,3 @@ def _prepare_database(folder: Folder, servers: Servers) -> None:
         if not session.execute("select from pg_database where datname = 'aivedio'").rowcount:
             session.execute("create database aivedio")
         session.execute("grant create, connect, temporary on database aivedio to aivedio")
-
-
-def _last_words(log: Path) -> str:
-    try:
-        return _tail(log.read_text(errors="replace"))
-    except OSError:
-        return ""
-
-
-def _tail(text: str) -> str:
-    return "\n".join("    " + line for line in text.strip().splitlines()[-8:])

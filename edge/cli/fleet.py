@@ -17,10 +17,10 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 from edge import orphan
 from edge.backoff import Backoff, pause
+from edge.cli.logfiles import last_words, open_log
 
 Say = Callable[[str], None]
 
@@ -29,7 +29,6 @@ STOP_WITHIN = 10.0
 _FIRST_PAUSE = 0.5
 _DEATHS_ALLOWED = 5
 _DEATHS_WINDOW = 60.0
-_LOG_LIMIT = 16 * 1024 * 1024
 
 
 class PartFailed(Exception):
@@ -55,7 +54,7 @@ class Fleet:
         logs: Path,
         lock: int,
         say: Say,
-        command: Sequence[str] = (sys.executable, "-m", "edge.cli.app"),
+        command: Sequence[str] = (sys.executable, "-P", "-m", "edge.cli.app"),
     ) -> None:
         self._say = say
         self._stopping = asyncio.Event()
@@ -160,7 +159,7 @@ class _Child:
             await self._end(signal.SIGKILL, STOP_WITHIN)
 
     async def _spawn(self, ready: int) -> None:
-        with self._open_log() as log:
+        with open_log(self._log) as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -176,11 +175,6 @@ class _Child:
                 start_new_session=True,
                 preexec_fn=orphan.dies_with(os.getpid(), signal.SIGTERM),
             )
-
-    def _open_log(self) -> BinaryIO:
-        if self._log.exists() and self._log.stat().st_size > _LOG_LIMIT:
-            self._log.replace(self._log.with_suffix(".log.1"))
-        return open(self._log, "ab")
 
     async def _end(self, number: signal.Signals, within: float) -> bool:
         process = self._process
@@ -207,17 +201,6 @@ async def _together(work: Sequence[Coroutine[None, None, None]]) -> None:
                 group.create_task(each)
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
-
-
-def last_words(log: Path, lines: int = 8) -> str:
-    """Return the end of a log, indented; empty when there is none."""
-    try:
-        with open(log, "rb") as stream:
-            stream.seek(max(0, log.stat().st_size - 16384))
-            text = stream.read().decode(errors="replace")
-    except OSError:
-        return ""
-    return "\n".join("    " + line[:2000] for line in text.strip().splitlines()[-lines:])
 
 
 async def _first_byte(reading: int, within: float) -> bool:

@@ -94,18 +94,7 @@ def owned(path: Path | None, account: Account) -> Iterator[Folder]:
     Raises FolderUnusable when somebody uses it, or when the servers' account cannot reach it.
     """
     ephemeral = path is None
-    place = _temporary(account) if path is None else path.expanduser().resolve()
-    try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise FolderUnusable(f"Cannot make the data folder {place}: {error.strerror}.") from error
-    if account.switch:
-        place.chmod(0o711)
-        if not account.reaches(place):
-            raise FolderUnusable(
-                f"User nobody cannot reach {place}, and PostgreSQL does not run as root. "
-                "Choose another folder with --data, for example /var/lib/aivedio."
-            )
+    place = _temporary(account) if path is None else _named(path, account)
     lock = _lock(place)
     (place / "log").mkdir(mode=0o700, exist_ok=True)
     try:
@@ -117,6 +106,28 @@ def owned(path: Path | None, account: Account) -> Iterator[Folder]:
                 shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(lock)
+
+
+def _named(path: Path, account: Account) -> Path:
+    place = path.expanduser().resolve()
+    try:
+        if not place.exists():
+            place.mkdir(mode=0o700, parents=True)
+            if account.switch:
+                place.chmod(0o711)
+        if not (place / "lock").exists() and any(place.iterdir()):
+            raise FolderUnusable(f"{place} holds other things: name a new or an empty folder.")
+        owner = place.stat().st_uid
+    except OSError as error:
+        raise FolderUnusable(f"Cannot use the data folder {place}: {error.strerror}.") from error
+    if owner != os.geteuid():
+        raise FolderUnusable(f"{place} belongs to another user: name a folder of your own.")
+    if account.switch and not account.reaches(place):
+        raise FolderUnusable(
+            f"User nobody cannot reach {place}, and PostgreSQL does not run as root. "
+            "Name another folder with --data, for example /var/lib/aivedio."
+        )
+    return place
 
 
 def _temporary(account: Account) -> Path:
@@ -146,7 +157,7 @@ def _lock(place: Path) -> int:
                 os.close(lock)
                 raise FolderUnusable(
                     f"{place} is in use by process {holder or 'unknown'}. Stop that `aivedio up` "
-                    "first, or choose another folder with --data."
+                    "first, or name another folder with --data."
                 ) from None
             time.sleep(0.02)
             continue

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edge import database, errors
-from edge.cli import embedded, layout
+from edge.cli import embedded, layout, logfiles
 from edge.cli.display import Display
 from edge.cli.fleet import Fleet
 from edge.cli.folder import Folder
@@ -84,7 +84,10 @@ class Session:
                 self.display.done()
 
     def _watch(self) -> list[Coroutine[Any, Any, None]]:
-        return [embedded.watch(self.servers, self.display.say)] if self.servers else []
+        watches = [logfiles.keep_short(self.data.logs)]
+        if self.servers:
+            watches.append(embedded.watch(self.servers, self.display.say))
+        return watches
 
     async def _serve(self, db: database.Database, fleet: Fleet, stopping: asyncio.Event) -> None:
         link = await self._login_link(db)

@@ -234,8 +234,21 @@ def test_a_deep_folder_is_no_obstacle_to_sockets(hold: Hold, place: Path) -> Non
 
 
 def test_damaged_secrets_are_explained(hold: Hold, place: Path) -> None:
+    (place / "lock").touch()
     (place / "secrets.json").write_text("{")
     assert "secrets.json is damaged" in hold(place).known["refused"]
+
+
+def test_a_folder_with_other_things_in_it_is_left_alone(hold: Hold, place: Path) -> None:
+    (place / "thesis.tex").touch()
+    assert "holds other things" in hold(place).known["refused"]
+    assert [found.name for found in place.iterdir()] == ["thesis.tex"]
+
+
+@AS_ROOT
+def test_a_folder_of_somebody_else_is_refused(hold: Hold, place: Path) -> None:
+    os.chown(place, pwd.getpwnam("nobody").pw_uid, -1)
+    assert "belongs to another user" in hold(place).known["refused"]
 
 
 @AS_ROOT

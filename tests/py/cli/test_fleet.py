@@ -112,11 +112,3 @@ async def test_a_child_that_does_not_listen_is_killed(
         pid = own.pids["deaf"]
     assert not alive(pid)
     assert said == ["deaf did not stop in 0 s, killing it"]
-
-
-async def test_logs_do_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fleet, "_LOG_LIMIT", 10)
-    (tmp_path / "good.log").write_text("much too much")
-    async with running(tmp_path, Part("good", 0)) as (own, _):
-        await own.start()
-    assert (tmp_path / "good.log.1").read_text() == "much too much"

@@ -8,6 +8,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 def alive(pid: int) -> bool:
     """Answer whether a process runs; a zombie does not."""
@@ -59,7 +61,7 @@ def python_for_everybody(place: Path) -> tuple[str, dict[str, str]]:
     environment = {**os.environ, "HOME": "/nonexistent"}
     own = Path(sys.executable).resolve()
     if all(folder.stat().st_mode & 0o001 for folder in (own, *own.parents)):
-        return sys.executable, environment
+        return sys.executable, environment | {"PYTHONPATH": str(ROOT)}
     library = Path(sysconfig.get_path("stdlib"))
     program = place / "bin" / own.name
     program.parent.mkdir()
@@ -73,7 +75,7 @@ def python_for_everybody(place: Path) -> tuple[str, dict[str, str]]:
     for shared in library.parent.glob("libpython*.so*"):
         shutil.copy2(shared, place / "lib")
         environment["LD_LIBRARY_PATH"] = str(place / "lib")
-    packages = [path for path in sys.path if path.endswith("site-packages")]
+    packages = [str(ROOT)] + [path for path in sys.path if path.endswith("site-packages")]
     programs = [str(Path(sys.executable).parent), environment.get("PATH", "")]
     environment["PYTHONHOME"] = str(place)
     environment["PYTHONPATH"] = os.pathsep.join(packages)
