@@ -98,7 +98,8 @@ class Consumer:
             while not stopping.is_set():
                 try:
                     deliveries = await subscription.receive(self._batch, RECEIVE_WITHIN)
-                    ready(True)
+                    if not stopping.is_set():
+                        ready(True)
                     if deliveries:
                         with SECONDS.labels(self._group).time():
                             await self._handle(subscription, deliveries, stopping)

@@ -32,6 +32,8 @@ CHANNEL: Final = "aivedio_bus"
 # A reader without demand keeps its bell silent this long; then writers ring again.
 LINGER = 0.05
 LEAVE_WITHIN = 3.0
+# No bell rings for a message that is due again because its reader died.
+SAFETY = (1.0, 2.0)
 
 _SENT = Receipt(Fate.SENT)
 
@@ -210,6 +212,7 @@ class PgmqSubscription:
                 channel=CHANNEL,
                 shards=[number],
                 hears={self._group},
+                safety=SAFETY,
             )
             await self._bell.serve(self._look, stopping=stopping)
 

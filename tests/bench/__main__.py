@@ -12,11 +12,12 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from tests.bench import apply
+from tests.bench import apply, relay
 from tests.bench.harness import Result, report, say
 
 BENCHMARKS: dict[str, Callable[[], Sequence[Result]]] = {
     "apply": apply.run,
+    "relay": relay.run,
 }
 
 
