@@ -171,6 +171,40 @@ async def test_an_outcome_waits_for_a_database_that_is_busy(database: str, jobs:
         assert len(server.requests) == 1
 
 
+async def test_what_a_dead_worker_had_claimed_is_asked_by_another(
+    database: str, jobs: Jobs
+) -> None:
+    """P11"""
+    async with serving(says("processing")) as server:
+        jobs.provider_at(server.url)
+        jobs.submitted(2)
+        jobs.session.execute("update aivedio.settings set value = '1' where name = 'poll_lease_s'")
+        jobs.session.execute("select aivedio.claim_polls('dead', 10)")
+        async with running(poll.run, database_url=database, worker="alive"):
+            await eventually_async(lambda: jobs.statuses() == ["running"] * 2)
+
+
+async def test_a_late_answer_of_a_worker_that_lost_its_lease_is_ignored(
+    database: str, jobs: Jobs
+) -> None:
+    """P10"""
+    gate, asked = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request, writer: Writer) -> None:
+        asked.set()
+        await gate.wait()
+        await says("failed")(request, writer)
+
+    async with serving(slow) as server:
+        jobs.provider_at(server.url)
+        jobs.submitted()
+        async with running(poll.run, database_url=database, worker="w"):
+            await asked.wait()
+            jobs.session.execute("update aivedio.task_attempts set lease_token = lease_token + 1")
+            gate.set()
+        assert jobs.statuses() == ["submitted"]
+
+
 async def test_a_poll_never_submits(database: str, jobs: Jobs) -> None:
     async with serving(says("processing")) as server:
         jobs.provider_at(server.url)
