@@ -17,7 +17,8 @@ from uuid import UUID
 from edge import errors, logs
 from edge.backoff import Backoff
 from edge.gateway import frames, metrics
-from edge.gateway.hub import Hub, Limits, Page, Read
+from edge.gateway.audience import Limits
+from edge.gateway.hub import Hub, Page, Read
 from edge.gateway.store import Store, StreamHead
 
 logger = logs.get(__name__)

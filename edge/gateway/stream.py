@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from edge.gateway import metrics
-from edge.gateway.hub import Batch, Hub
+from edge.gateway.audience import Batch
+from edge.gateway.hub import Hub
 from edge.gateway.store import Grant
 
 if TYPE_CHECKING:

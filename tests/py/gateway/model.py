@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from edge.gateway.audience import Batch, Limits
 from edge.gateway.frames import Event
-from edge.gateway.hub import Batch, Hub, Limits, Page, Read
+from edge.gateway.hub import Hub, Page, Read
 
 PROJECT = UUID("0190c1aa-0000-7000-8000-000000000001")
 SMALL = Limits(ring=4, deep=8, pending=3, page=2, piece=2, pieces=2)
@@ -25,6 +26,8 @@ class Store:
         self.rows: list[Event] = []
         self.tasks: dict[bytes, int] = {}
         self.history: dict[int, Event] = {}
+        # With what a restore took away: a hub that has not noticed yet goes on from that.
+        self.ever: list[Event] = []
         self.reads = 0
 
     def commit(self, task: int = 0, *, progress: bool = False, skip: int = 0) -> Event:
@@ -35,6 +38,7 @@ class Store:
         self.head = made.event_id
         self.tasks[made.task] = made.event_id
         self.history[made.event_id] = made
+        self.ever.append(made)
         return made
 
     def prune(self, count: int) -> None:
@@ -94,7 +98,7 @@ class Connection:
                 assert left_out.progress_only, f"{left_out} was lost"
                 assert any(
                     later.task == left_out.task and later.event_id > left_out.event_id
-                    for later in self.store.history.values()
+                    for later in self.store.ever
                 ), f"{left_out} was left out, and nothing supersedes it"
             self.position = sent.event_id
             self.seen.append(sent.event_id)
@@ -109,6 +113,11 @@ class Connection:
         return [made for made in self.store.history.values() if low < made.event_id < high]
 
 
+def held(hub: Hub) -> int:
+    """Return how many events a hub holds."""
+    return 0 if hub._audience is None else len(hub._audience.ring)
+
+
 class World:
     """A hub with a database; reads wait until the test answers them."""
 
@@ -116,6 +125,11 @@ class World:
         self.store = Store()
         self.reads: list[Read] = []
         self.hub = Hub(PROJECT, self.reads.append, lambda hub: None, limits)
+
+    @property
+    def ring(self) -> int:
+        """How many events the hub holds."""
+        return held(self.hub)
 
     def connect(self, cursor: int | None) -> Connection:
         connection = Connection(self.store)

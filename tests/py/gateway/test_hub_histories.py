@@ -8,9 +8,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from edge.gateway.audience import Batch
 from edge.gateway.frames import Event
-from edge.gateway.hub import Batch, Hub, Page, Read
-from tests.py.gateway.model import PROJECT, SMALL, Connection, Store, event
+from edge.gateway.hub import Hub, Page, Read
+from tests.py.gateway.model import PROJECT, SMALL, Connection, Store, event, held
 
 TASKS = 3
 some = st.integers(0, 9)
@@ -248,8 +249,7 @@ class Histories(RuleBasedStateMachine):
         if self.hub is None:
             return
         assert len(self.hub._pending) <= SMALL.pending
-        assert len(self.hub._ring or ()) <= SMALL.ring + SMALL.deep
-        assert len(self.hub._pieces) <= SMALL.pieces
+        assert held(self.hub) <= SMALL.ring + SMALL.deep
         current = [
             read.kind == "back"
             for read, _ in self.asked

@@ -10,17 +10,14 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from edge.gateway import hub
+from edge.gateway import audience, hub
 from tests.py.gateway import model, test_hub, test_hub_histories
-
-SOURCE = Path(hub.__file__).read_text()
 
 # rule and what goes wrong: (what the source says, what the mutant says)
 MUTATIONS = {
@@ -49,12 +46,12 @@ MUTATIONS = {
         "                pass\n            ring.append(event._replace(prev=ring.last))",
     ),
     "R5 a need during a read is forgotten": (
-        "self._ring is None:\n            self._again = True\n",
-        "self._ring is None:\n",
+        "self._audience is None:\n            self._again = True\n",
+        "self._audience is None:\n",
     ),
     "R5 two reads at once": (
-        "if self._flight is not None or self._ring is None:",
-        "if self._ring is None:",
+        "if self._flight is not None or self._audience is None:",
+        "if self._audience is None:",
     ),
     "R6 any read denies a cursor": (
         "if number is not None and number > cursor.number:",
@@ -73,20 +70,20 @@ MUTATIONS = {
         "if ring.floor <= at <= ring.last:",
     ),
     "R7 the ring is not kept during a backward read": (
-        "        if self._back is not None:\n            surplus = excess\n        else:",
-        "        if True:",
+        "audience.shrink(pinned=self._back is not None)",
+        "audience.shrink(pinned=False)",
     ),
     "R7 the ring is not kept for who came by a backward read": (
-        "needed = min([needed, *(lag[one] for one in self._deep_readers if one in lag)])",
-        "pass",
+        "for one in self._deep if one in self._lag]",
+        "for one in self._deep if False]",
     ),
     "R7 what is not read back is called pruned": (
         "self._bottom = not (older and page.more)",
         "self._bottom = True",
     ),
     "R7 a failed backward read is never asked again": (
-        "        if self._behind:\n            self._look_back()\n\n    def _first",
-        "\n    def _first",
+        "        if self._behind:\n            self._look_back(self._audience)\n",
+        "",
     ),
     "R8 attached at the last event, not at the written one": (
         "        if cursor > self._sent:\n            self._early[follower]",
@@ -97,8 +94,8 @@ MUTATIONS = {
         "            self._live.add(follower); (self._todo or set()).add(follower)\n",
     ),
     "R8 who leaves stays a recipient": (
-        "        self._todo.discard(follower)\n        self._deep_readers",
-        "        self._deep_readers",
+        "        self._todo.discard(follower)\n        self._deep",
+        "        self._deep",
     ),
     "R8 who stalls stays a recipient": (
         "            self._todo.discard(follower)\n\n    def writable",
@@ -109,16 +106,16 @@ MUTATIONS = {
         "self._sent",
     ),
     "R8 the next batch starts while one is written": (
-        "if ring is None or self._todo or ring.last == self._sent:",
-        "if ring is None or ring.last == self._sent:",
+        "if self._todo or self.ring.last == self._sent:",
+        "if self.ring.last == self._sent:",
     ),
     "R9 answers of the old chain count": (
         '            return\n        if read.kind == "back":\n            self._answered_back',
         '            pass\n        if read.kind == "back":\n            self._answered_back',
     ),
     "R9 a fork forgets who waits": (
-        "for group in (self._live, self._lag, self._early, self._ahead, self._behind):",
-        "for group in (self._live, self._lag, self._early):",
+        "for group in (self._audience.dismiss(), self._ahead, self._behind):",
+        "for group in (self._audience.dismiss(),):",
     ),
     "R10 progress is left out though nothing supersedes it": (
         "if event.progress_only and newest[event.task] != event.event_id:",
@@ -133,8 +130,8 @@ MUTATIONS = {
         "            links.append((event.prev, event))",
     ),
     "R10 below the ring: skipped ahead instead of closed": (
-        '            follower.close("overflow")\n            return\n',
-        "            cursor = ring.floor\n",
+        "            self._overflow(follower)\n            return\n",
+        "            cursor = self.ring.floor\n",
     ),
     "R10 a blocked connection is written to": (
         "while cursor < self._sent and not follower.blocked:",
@@ -144,21 +141,32 @@ MUTATIONS = {
 
 
 @pytest.fixture(params=MUTATIONS)
-def mutant(request: pytest.FixtureRequest) -> Iterator[types.ModuleType]:
+def mutant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Break one rule, wherever it is kept."""
     old, new = MUTATIONS[request.param]
-    assert SOURCE.count(old) == 1, "the mutation no longer fits the source"
-    module = types.ModuleType("mutated_hub")
-    sys.modules["mutated_hub"] = module  # dataclasses look their module up
-    exec(compile(SOURCE.replace(old, new), "mutated_hub", "exec"), module.__dict__)
-    yield module
-    del sys.modules["mutated_hub"]
+    for module in (hub, audience):
+        source = Path(str(module.__file__)).read_text()
+        if source.count(old) == 1:
+            broken = compiled(module.__name__, source.replace(old, new), monkeypatch)
+            break
+    else:
+        raise AssertionError("the mutation no longer fits the source")
+    if hasattr(broken, "Hub"):
+        monkeypatch.setattr(model, "Hub", broken.Hub)
+        monkeypatch.setattr(test_hub_histories, "Hub", broken.Hub)
+    else:
+        monkeypatch.setattr(hub, "Audience", broken.Audience)
 
 
-def test_every_broken_rule_is_noticed(
-    mutant: types.ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model, "Hub", mutant.Hub)
-    monkeypatch.setattr(test_hub_histories, "Hub", mutant.Hub)
+def compiled(name: str, source: str, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    module = types.ModuleType(f"mutated_{name}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)  # dataclasses look their module up
+    exec(compile(source, module.__name__, "exec"), module.__dict__)
+    return module
+
+
+@pytest.mark.usefixtures("mutant")
+def test_every_broken_rule_is_noticed() -> None:
     assert caught_by_a_rule() or caught_by_a_history(), "nothing noticed"
 
 
