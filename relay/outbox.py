@@ -36,7 +36,9 @@ logger = logs.get(__name__)
 BEAT_INTERVAL: Final = 1.0
 # While sends are in flight, other tasks' new rows are looked for this often.
 LOOK_WHILE_SENDING: Final = 0.025
-SETTLE_WITHIN: Final = 20.0
+SETTLE_WITHIN: Final = 8.0
+# How long an acknowledged row that could not be marked is remembered, not to send it again.
+REMEMBER_FOR: Final = 60.0
 DEEPEST_READ: Final = 8000
 # Writers may find the bell held by a relay that hangs: then looks must not be rare.
 SAFETY: Final = (0.5, 1.0)
@@ -79,7 +81,7 @@ class Relay:
         self._outage = Backoff(0.1, 5.0)
         self._resume_at = 0.0
         self._held: dict[UUID, tuple[float, Backoff]] = {}
-        self._acknowledged: set[int] = set()
+        self._acknowledged: dict[int, float] = {}
         self._first = 0
         self._lost = False
         self._changed = asyncio.Event()
@@ -117,6 +119,8 @@ class Relay:
         """Serve the bells of what is owned, and begin again whenever that changes."""
         self._lost = False
         self._held.clear()
+        old = asyncio.get_running_loop().time() - REMEMBER_FOR
+        self._acknowledged = {row: at for row, at in self._acknowledged.items() if at > old}
         heart = asyncio.create_task(self._keep_balance(stopping))
         try:
             while not (self._lost or heart.done()):
@@ -193,7 +197,11 @@ class Relay:
             # Tasks that cannot be sent fill the head: look past them. Never by pages: between two
             # reads a task's first row may commit behind the first page.
             limit *= 4
-        acknowledged = [row for row in free if row.id in self._acknowledged]
+        acknowledged = [
+            row
+            for row in free
+            if self._acknowledged.get(row.id, -REMEMBER_FOR) + REMEMBER_FOR > now
+        ]
         await self._mark(acknowledged)
         known = {row.id for row in acknowledged}
         return [
@@ -259,8 +267,8 @@ class Relay:
         """Mark rows as published; should that fail, a later look marks them without sending."""
         if not rows:
             return
-        ids = {row.id for row in rows}
-        self._acknowledged |= ids
+        now = asyncio.get_running_loop().time()
+        self._acknowledged.update((row.id, now) for row in rows)
         try:
             await self._owner.mark_published(rows)
         except errors.DatabaseDown:
@@ -268,7 +276,8 @@ class Relay:
         except errors.Unavailable as error:
             logger.warning("not marked yet", kind=type(error).__name__, code=error.code)
         else:
-            self._acknowledged -= ids
+            for row in rows:
+                self._acknowledged.pop(row.id, None)
 
     async def _refuse(self, row: Row, error: str) -> None:
         """Count a refusal; should that fail, the next refusal counts."""

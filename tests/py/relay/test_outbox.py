@@ -12,7 +12,7 @@ from uuid import UUID
 from relay import pgmq
 from relay.bus import BEAT, Bus, Delivery, Fate, Message, Receipt, Subscription
 from relay.outbox import Relay
-from tests.py.conftest import Connect
+from tests.py.conftest import Connect, Connection
 from tests.py.relay.conftest import Outage, Writer
 from tests.py.support.waiting import eventually_async
 
@@ -183,6 +183,33 @@ async def test_a_stuck_send_holds_its_own_tasks_only(database: str, writer: Writ
         await eventually_async(lambda: writer.pending() == 0)
     assert bus.versions() == writer.written
     assert bus.overlaps == 0
+
+
+async def test_a_row_that_cannot_be_marked_is_not_sent_again(
+    database: str, writer: Writer, connect: Connect
+) -> None:
+    bus = Scripted()
+    tasks = writer.tasks(4)
+    for task in tasks:
+        writer.change(task)
+    with connect() as holder, connect(autocommit=True) as watcher:
+        holder.execute("select from aivedio.outbox_events for update")
+        async with relaying(database, bus):
+            # Two marks run into their lock_timeout.
+            for _ in range(2):
+                await eventually_async(lambda: _waits_for_lock(watcher))
+                await eventually_async(lambda: not _waits_for_lock(watcher))
+            holder.rollback()
+            await eventually_async(lambda: writer.pending() == 0)
+    assert len(bus.taken) == 4
+
+
+def _waits_for_lock(session: Connection) -> bool:
+    row = session.execute(
+        "select from pg_stat_activity where application_name = 'aivedio-relay-owner'"
+        " and datname = current_database() and wait_event_type = 'Lock'"
+    ).fetchone()
+    return row is not None
 
 
 async def test_no_lock_and_no_transaction_while_sending(
