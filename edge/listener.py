@@ -42,6 +42,14 @@ HEARTBEAT = 3.0
 BACKLOG = 4096
 
 
+def log_failure(event: str, error: Exception, **fields: object) -> None:
+    """Log what a loop survives: a line for what may happen, the whole story for a defect."""
+    if isinstance(error, errors.EdgeError):
+        logger.warning(event, kind=type(error).__name__, code=error.code, **fields)
+    else:
+        logger.error(event, exc_info=error, **fields)
+
+
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What a wait brought. `missed`: more came than was kept, so look at everything."""
@@ -229,10 +237,8 @@ async def follow(
                 await refresh()
                 backoff.reset()
                 await _hear(listener, heard, refresh, stopping, every)
-            except errors.EdgeError as error:
-                logger.warning("listening interrupted", kind=type(error).__name__, code=error.code)
-            except Exception:
-                logger.exception("listening failed")
+            except Exception as error:
+                log_failure("listening interrupted", error)
             if not stopping.is_set():
                 RECONNECTS.inc()
                 await pause(backoff.next(), stopping)
