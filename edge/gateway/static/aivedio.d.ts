@@ -114,6 +114,11 @@ export interface FeedOptions {
   token?: string | ((request: TokenRequest) => string | null | Promise<string | null>);
   /** For fetch; `same-origin` by default. */
   credentials?: RequestCredentials;
+  /**
+   * Whether the tabs of this browser share one connection. By default they do when cookies say
+   * who is asking; with tokens, give a text that is the same only for the same user.
+   */
+  share?: boolean | string;
   /** How many of the newest tasks a snapshot holds at least; 2,000 by default. */
   limit?: number;
   onChange?: (change: FeedChange) => void;
@@ -126,6 +131,7 @@ export interface FeedTiming {
   request: number;
   silence: number;
   suspect: number;
+  ask: number;
   watch: number;
   stable: number;
   backoff: number;

@@ -16,6 +16,7 @@
 import { ApiProblem } from './aivedio/api.js';
 import { EventStreamParser } from './aivedio/event_stream.js';
 import { Ledger } from './aivedio/ledger.js';
+import { canShare, Tabs } from './aivedio/tabs.js';
 import { Ended, mark, since, sleep, within } from './aivedio/time.js';
 
 export { ApiProblem, EventStreamParser };
@@ -24,7 +25,8 @@ export { ApiProblem, EventStreamParser };
 const TIMING = Object.freeze({
   request: 15_000, //       an API call, and a stream until it says `ready`
   silence: 65_000, //       no byte for so long: the connection is dead (a ping comes every 25 s)
-  suspect: 30_000, //       the same after the network changed
+  suspect: 30_000, //       the same after the network changed, and for the tab that leads
+  ask: 2_000, //            how long that tab may take to answer
   watch: 5_000, //          how often the proof is looked at when nothing arrives
   stable: 5_000, //         a connection that lived so long clears the count of failures
   backoff: 1_000, //        the first wait, doubled by each failure in a row …
@@ -57,6 +59,10 @@ export class ProjectFeed extends EventTarget {
   });
 
   #life = null; //        aborts with close()
+  #session = null; //     aborts with that, and while the page lies in the back-forward cache
+  #tabs = null; //        the other tabs that follow the same project
+  #led = null; //         what the leading tab said last of its connection
+  #untold = { changed: new Map(), removed: new Set(), source: 'event' };
   #link = null; //        the connection that is open or being opened
   #wait = null; //        the pause between two connections
   #failures = 0;
@@ -66,7 +72,6 @@ export class ProjectFeed extends EventTarget {
   #asOf = null;
   #wasLive = false;
   #renew = false; //       the server asked for a new token
-  #parked = null; //      the page lies in the back-forward cache
   #polls = 0;
   #behindSince = null;
   #pollTimer = null;
@@ -121,9 +126,7 @@ export class ProjectFeed extends EventTarget {
     this.#listen(life.signal);
     const watch = setInterval(() => this.#check(), this.#timing.watch);
     life.signal.addEventListener('abort', () => clearInterval(watch), { once: true });
-    this.#run(life.signal).catch((error) => {
-      if (!life.signal.aborted) reportError(error);
-    });
+    this.#begin(life.signal);
     return this;
   }
 
@@ -132,14 +135,15 @@ export class ProjectFeed extends EventTarget {
     if (this.#life === null) return;
     const life = this.#life;
     this.#life = null;
+    this.#session?.abort(new Ended('closed', false));
     life.abort(new Ended('closed', false));
     this.#update();
   }
 
   /** Connects again now, whatever the waiting time. */
   refresh() {
-    if (this.#link !== null) this.#link.abort.abort(new Ended('refresh', false));
-    this.#wait?.end(true);
+    if (this.#tabs === null) this.#reconnect();
+    else this.#tabs.refresh();
   }
 
   /** Creates a task and returns it. A lost answer is asked for again under the same key. */
@@ -158,14 +162,83 @@ export class ProjectFeed extends EventTarget {
     return this.#command(`/tasks/${encodeURIComponent(id)}/retry`, { reason }, headers, signal);
   }
 
+  // ---- alone or with other tabs --------------------------------------------------------------
+
+  #begin(life) {
+    const session = new AbortController();
+    this.#session = session;
+    const { token, share = token === undefined } = this.#options;
+    this.#tabs = share !== false && canShare() ? this.#join(share) : null;
+    const running = this.#tabs === null ? this.#run(session.signal) : this.#tabs.run(session.signal);
+    running.catch((error) => {
+      if (!life.aborted) reportError(error);
+    });
+  }
+
+  #join(share) {
+    const scope = typeof share === 'string' ? share : '';
+    return new Tabs(`aivedio ${scope} ${this.#path}`, this.#timing, {
+      lead: (reign) => this.#run(reign),
+      whole: () => this.#whole(),
+      take: (news) => this.#follows(news),
+      refresh: () => this.#reconnect(),
+    });
+  }
+
+  get #leads() {
+    return this.#tabs === null || this.#tabs.leading;
+  }
+
+  /** What the other tabs need to know besides tasks. */
+  #said() {
+    const { cursor, head, dirty } = this.#ledger;
+    const { problem, ...status } = this.#status;
+    return { cursor, head, dirty, status: { ...status, problem: problem && { ...problem } } };
+  }
+
+  #whole() {
+    this.#check();
+    return { ...this.#said(), tasks: this.tasks };
+  }
+
+  #tellTabs() {
+    if (this.#tabs === null) return;
+    const { changed, removed, source } = this.#untold;
+    this.#untold = { changed: new Map(), removed: new Set(), source };
+    const tasks = { changed: [...changed.values()], removed: [...removed], source };
+    this.#tabs.tell({ ...this.#said(), ...tasks });
+  }
+
+  /** Takes what the leading tab says. */
+  #follows({ status, source = 'snapshot', ...news }) {
+    if (this.#life === null) return;
+    const { problem } = status;
+    const old = this.#led?.problem;
+    const same = old && problem && old.status === problem.status && old.traceId === problem.traceId;
+    this.#led = { ...status, problem: same ? old : problem && ApiProblem.from(problem) };
+    this.#publish(this.#ledger.mirror({ ...news, source }), source);
+    this.#update();
+  }
+
   // ---- the loop ----------------------------------------------------------------------------
 
+  /** Follows the project until `life` aborts, in this tab. */
   async #run(life) {
+    this.#led = null;
+    try {
+      await this.#loop(life);
+    } finally {
+      if (this.#link?.life === life) this.#link = null;
+      this.#failures = 0;
+      this.#update();
+    }
+  }
+
+  async #loop(life) {
     while (!life.aborted) {
       let pause;
       try {
         this.#update();
-        await this.#parked?.over;
         // A reconnect resumes from its cursor; the server answers a cursor that it cannot
         // continue from with a reset, so a snapshot is needed only when there is no proof.
         if (this.#ledger.dirty) await this.#snapshot(life);
@@ -248,10 +321,13 @@ export class ProjectFeed extends EventTarget {
   }
 
   #stopped() {
-    this.#life.abort(new Ended('stopped', false));
-    this.#life = null;
     this.#verdict = 'ended';
-    this.#update();
+    this.close();
+  }
+
+  #reconnect() {
+    if (this.#link !== null) this.#link.abort.abort(new Ended('refresh', false));
+    this.#wait?.end(true);
   }
 
   // ---- the stream --------------------------------------------------------------------------
@@ -259,8 +335,10 @@ export class ProjectFeed extends EventTarget {
   /** Opens the stream and reads it to its end, which it always throws: by `Ended` or an error. */
   async #follow(life) {
     life.throwIfAborted();
-    const link = { abort: new AbortController(), began: mark(), lastByte: mark(), ready: false };
-    link.suspectSince = null;
+    const link = {
+      life, abort: new AbortController(), began: mark(), lastByte: mark(), ready: false,
+      suspectSince: null, repairing: false, closed: false, lagged: 0,
+    };
     this.#link = link;
     const stop = () => link.abort.abort(life.reason);
     life.addEventListener('abort', stop, { once: true });
@@ -401,7 +479,7 @@ export class ProjectFeed extends EventTarget {
     try {
       const wanted = [...this.#wanted];
       this.#wanted.clear();
-      if (life === undefined) return;
+      if (life === undefined || !this.#leads) return;
       if (wanted.length > DETAILS_ONE_BY_ONE && this.#link !== null) {
         await this.#snapshot(life);
         return;
@@ -440,7 +518,7 @@ export class ProjectFeed extends EventTarget {
     this.#polls += 1;
     this.#pollTimer = setTimeout(async () => {
       const life = this.#life?.signal;
-      if (life !== undefined && !this.#link?.ready) {
+      if (life !== undefined && this.#leads && !this.#link?.ready) {
         await this.#snapshot(life).catch((error) => this.#note(error));
       }
       this.#pollTimer = null;
@@ -452,6 +530,7 @@ export class ProjectFeed extends EventTarget {
 
   /** Ends a dead connection, and looks after a stream that stays behind its snapshot. */
   #check() {
+    this.#tabs?.watch();
     const { silence, suspect, behind } = this.#timing;
     const link = this.#link;
     if (link !== null && link.ready) {
@@ -463,7 +542,7 @@ export class ProjectFeed extends EventTarget {
         link.abort.abort(new Ended('silence', true));
       } else if (this.#behindSince !== null && since(this.#behindSince) > behind) {
         this.#behindSince = mark();
-        link.lagged = (link.lagged ?? 0) + 1;
+        link.lagged += 1;
         if (link.lagged > 2) link.abort.abort(new Ended('behind', true));
         else this.#snapshot(link.abort.signal).catch((error) => this.#note(error));
       }
@@ -472,6 +551,10 @@ export class ProjectFeed extends EventTarget {
   }
 
   #update() {
+    if (this.#life !== null && !this.#leads && this.#led !== null) {
+      this.#tell(this.#ledStatus());
+      return;
+    }
     const ledger = this.#ledger;
     const link = this.#link;
     const heard = link !== null && link.ready && !link.abort.signal.aborted;
@@ -495,13 +578,29 @@ export class ProjectFeed extends EventTarget {
       asOf: this.#asOf,
       loaded: ledger.head !== null,
     };
+    this.#tell(status);
+    this.#poll();
+    if (this.#leads) this.#tellTabs();
+  }
+
+  /** A tab that is led believes its leader as long as it hears it. */
+  #ledStatus() {
+    const lost = this.#tabs.silence >= this.#timing.silence;
+    const { proven, state } = this.#led;
+    return {
+      ...this.#led,
+      proven: proven && !lost,
+      state: state === 'live' && lost ? 'reconnecting' : state,
+    };
+  }
+
+  #tell(status) {
     const old = this.#status;
-    const told = ['state', 'proven', 'failures', 'problem', 'loaded'].every(
-      (key) => old[key] === status[key],
+    const news = ['state', 'proven', 'failures', 'problem', 'loaded'].some(
+      (key) => old[key] !== status[key],
     );
     this.#status = Object.freeze(status);
-    this.#poll();
-    if (!told) this.dispatchEvent(new CustomEvent('status', { detail: this.#status }));
+    if (news) this.dispatchEvent(new CustomEvent('status', { detail: this.#status }));
   }
 
   #state(proven, heard) {
@@ -521,6 +620,14 @@ export class ProjectFeed extends EventTarget {
   #publish({ changed, removed }, source) {
     if (changed.length === 0 && removed.length === 0) return;
     this.#sorted = null;
+    if (this.#tabs?.leading) {
+      for (const task of changed) this.#untold.changed.set(task.id, task);
+      for (const id of removed) {
+        this.#untold.changed.delete(id);
+        this.#untold.removed.add(id);
+      }
+      this.#untold.source = source;
+    }
     if (this.#life === null) return;
     this.dispatchEvent(new CustomEvent('change', { detail: { changed, removed, source } }));
   }
@@ -544,16 +651,13 @@ export class ProjectFeed extends EventTarget {
       networkChanged();
       awake();
     });
-    // A page in the back-forward cache must not hold a connection; it resumes from its cursor.
+    on(page, 'freeze', () => this.#tabs?.yield());
+    // A page in the back-forward cache holds neither a connection nor a lock nor a channel.
     on(globalThis, 'pagehide', ({ persisted }) => {
-      if (!persisted || this.#parked !== null) return;
-      this.#parked = {};
-      this.#parked.over = new Promise((resolve) => (this.#parked.end = resolve));
-      this.#link?.abort.abort(new Ended('refresh', false));
+      if (persisted) this.#session?.abort(new Ended('parked', false));
     });
     on(globalThis, 'pageshow', () => {
-      this.#parked?.end();
-      this.#parked = null;
+      if (this.#session?.signal.aborted) this.#begin(signal);
       awake();
     });
   }

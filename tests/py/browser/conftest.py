@@ -1,4 +1,9 @@
-"""Fixtures of the browser tests: `browser`, `gateway` and `feed`."""
+"""
+Fixtures of the browser tests.
+
+`chromium` is one browser for all of them, `browser` a fresh tab of it, `gateway` a gateway in
+memory, and `feed` a blank page in that tab that follows the gateway's project.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,7 @@ QUICK = {
     "request": 3000,
     "silence": 1500,
     "suspect": 700,
+    "ask": 300,
     "watch": 50,
     "stable": 300,
     "backoff": 40,
@@ -32,10 +38,20 @@ QUICK = {
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    chromium = Browser()
+def chromium() -> Iterator[Browser]:
+    browser = Browser()
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    # A tab that was frozen or hidden does not draw any longer, so nobody inherits one.
+    first = chromium.driver.current_window_handle
+    chromium.driver.switch_to.new_window("tab")
     yield chromium
-    chromium.quit()
+    chromium.driver.close()
+    chromium.driver.switch_to.window(first)
 
 
 @pytest.fixture
@@ -51,11 +67,15 @@ class FeedPage:
         self.browser = browser
         self.gateway = gateway
 
-    async def start(self, options: str = "", **timing: int) -> None:
-        """Open the page and connect; `options` are more members of the options object."""
+    async def start(self, options: str = "", before: str = "", **timing: int) -> None:
+        """
+        Open the page and connect. `options` are more members of the options object, `before` is
+        run before the module is loaded.
+        """
         await self.browser.open(f"{self.gateway.origin}/blank")
         await self.browser.run(
             f"""
+            {before}
             const module = await import('/static/aivedio.js');
             window.module = module;
             window.seen = {{ states: [], changes: [], proofs: [] }};

@@ -43,14 +43,14 @@ return told;
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser) -> Browser:
-    browser.driver.get("about:blank")
-    browser.run_now(
+def page(chromium: Browser) -> Browser:
+    chromium.driver.get("about:blank")
+    chromium.run_now(
         "const blob = new Blob([given[0]], { type: 'text/javascript' });"
         "window.ledger = await import(URL.createObjectURL(blob));",
         SOURCE.read_text(),
     )
-    return browser
+    return chromium
 
 
 @dataclass

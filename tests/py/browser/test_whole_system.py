@@ -105,18 +105,18 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, system: System) -> Browser:
+def page(chromium: Browser, system: System) -> Browser:
     """The page, entered by the login link, with a feed of the test's own beside the page's."""
-    browser.complaints()
-    browser.driver.get(system.link())
-    browser.run_now(
+    chromium.complaints()
+    chromium.driver.get(system.link())
+    chromium.run_now(
         "const { connect } = await import('/static/aivedio.js');"
         "const project = new URLSearchParams(location.search).get('project');"
         "window.states = [];"
         "window.feed = connect({ project, onStatus: ({ state }) => states.push(state) });"
     )
-    eventually(lambda: pill(browser) == "Live" and browser.run_now("return feed.proven"), 20.0)
-    return browser
+    eventually(lambda: pill(chromium) == "Live" and chromium.run_now("return feed.proven"), 20.0)
+    return chromium
 
 
 def pill(page: Browser) -> str:

@@ -10,6 +10,11 @@ export class ApiProblem extends Error {
     this.retryAfter = retryAfter;
   }
 
+  /** Makes one of its own members, which is what another tab can send. */
+  static from({ status, detail, code, traceId, retryAfter }) {
+    return new ApiProblem(status, { detail, code, trace_id: traceId }, retryAfter);
+  }
+
   static async of(response) {
     let body;
     try {

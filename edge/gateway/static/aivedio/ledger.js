@@ -107,6 +107,28 @@ export class Ledger {
     return next;
   }
 
+  /** Takes over what another tab has proven; `tasks` are all of them, or `changed` some. */
+  mirror({ tasks, changed = [], removed = [], cursor, head, dirty, source }) {
+    if (tasks !== undefined) {
+      const present = new Set(tasks.map(({ id }) => id));
+      removed = [...this.tasks.keys()].filter((id) => !present.has(id));
+      changed = tasks.filter((task) => {
+        const known = this.tasks.get(task.id);
+        return known === undefined || !alike(known, task);
+      });
+    }
+    // A command's answer may have brought this tab more than the other one knew.
+    const newer = ({ id, task_version: version }) => !(this.tasks.get(id)?.task_version > version);
+    if (source === 'event') changed = changed.filter(newer);
+    for (const task of changed) this.tasks.set(task.id, task);
+    for (const id of removed) this.tasks.delete(id);
+    this.cursor = cursor;
+    this.head = head;
+    this.dirty = dirty;
+    this.#held = [];
+    return { changed, removed };
+  }
+
   #apply(id, { prev: _prev, task_id: key, ...fields }) {
     const known = this.tasks.get(key);
     if (typeof key !== 'string' || id <= this.head) return null;
