@@ -1,7 +1,7 @@
 -- Stage 40: the result of an old attempt is taken only by an explicit, audited call.
 begin;
 \ir support/fixtures.sql
-select plan(15);
+select plan(17);
 
 create function pg_temp.adopt(p_attempt text, p_reason text default 'the customer likes it')
 returns aivedio.applied
@@ -77,6 +77,23 @@ select is(
 select is(
   (select attempt.cancel_state from aivedio.task_attempts as attempt where attempt.id = fixture.id('still running')), 'due',
   'which is then canceled'
+);
+
+
+-- One that was never submitted is over at once: there is nobody to tell.
+select fixture.task('thrice', 'created');
+select fixture.attempt('thrice', 'finished', 'succeeded', p_provider_task_id => 'five');
+select fixture.attempt('thrice', 'waiting', 'created');
+select is(
+  (aivedio.adopt_attempt(fixture.id('tenant'), fixture.id('project'), fixture.id('thrice'), fixture.id('finished'), 'ops', 'good enough')).verdict,
+  'applied',
+  'a result may overtake an attempt that waits for its submission'
+);
+select results_eq(
+  $$ select attempt.status, attempt.submit_state, attempt.cancel_state, attempt.terminal_at is not null
+     from aivedio.task_attempts as attempt where attempt.id = fixture.id('waiting') $$,
+  $$ values ('canceled', 'withdrawn', null::text, true) $$,
+  'which is withdrawn and over'
 );
 
 select finish();

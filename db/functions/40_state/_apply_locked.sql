@@ -74,7 +74,7 @@ begin
 
   perform aivedio._update_attempt(v_attempt, p_observation, v_judgement.verdict);
 
-  if v_attempt.submit_state = 'unknown' and p_observation.source in ('webhook', 'poll') then
+  if v_attempt.submit_state = 'unknown' then
     perform aivedio._resolve_cases(
       'submit_unknown', v_attempt.id::text, 'accepted', 'aivedio', 'the provider speaks of the attempt: it has it'
     );

@@ -6,7 +6,7 @@
  *
  *   1  an observation of another attempt than the current one      stale_attempt
  *   2  a word that the profile does not know                       unknown_word
- *   3  a provider sequence that does not rise                      stale_sequence
+ *   3  a provider sequence that falls, or stands still and differs  stale_sequence
  *   4  a task whose provider part is over                          by the attempt's own end
  *   5  progress that moved too little, or too soon                 coalesced
  *   6  a success after a cancel request                            by the project's policy
@@ -41,7 +41,7 @@ begin
     return v_result;
   end if;
 
-  if p_observation.provider_sequence <= p_attempt.last_provider_seq then
+  if not aivedio._in_sequence(p_attempt, p_observation) then
     v_result.verdict := 'stale_sequence';
     return v_result;
   end if;

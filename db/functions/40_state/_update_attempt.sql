@@ -22,8 +22,13 @@ as $_update_attempt$
 declare
   v_now      constant timestamptz := aivedio._clock();
   v_observed constant text := p_observation.normalized_status;
+  v_accepts  constant boolean := p_attempt.submit_state in ('due', 'sent', 'unknown');
   v_moves    constant boolean := p_verdict in ('applied', 'coalesced', 'duplicate')
-    or (p_verdict = 'stale_attempt' and p_attempt.terminal_at is null);
+    or (
+      p_verdict = 'stale_attempt'
+      and p_attempt.terminal_at is null
+      and aivedio._in_sequence(p_attempt, p_observation)
+    );
   v_ends     constant boolean := v_observed in ('succeeded', 'failed', 'canceled')
     and (p_verdict = 'applied' or (v_moves and p_attempt.terminal_at is null));
 begin
@@ -46,12 +51,13 @@ begin
       p_attempt.progress := p_observation.progress;
       p_attempt.progress_at := v_now;
     end if;
-    if p_attempt.submit_state in ('sent', 'unknown') then
-      -- A callback overtook the answer to the submission, which may never come: polling begins with it.
-      p_attempt.next_poll_at := coalesce(p_attempt.next_poll_at, v_now + interval '10 seconds');
-    end if;
   elsif p_verdict = 'conflict' then
     p_attempt.next_poll_at := coalesce(p_attempt.next_poll_at, v_now + interval '5 minutes');
+  end if;
+
+  if v_accepts and p_attempt.terminal_at is null then
+    -- It overtook the answer to the submission, which may never come: polling begins with it, whatever it says.
+    p_attempt.next_poll_at := coalesce(p_attempt.next_poll_at, v_now + interval '10 seconds');
   end if;
 
   if v_observed in ('succeeded', 'failed', 'canceled')
@@ -74,11 +80,8 @@ begin
       error_code        = p_attempt.error_code,
       error_detail      = p_attempt.error_detail,
       provider_task_id  = coalesce(attempt.provider_task_id, p_observation.provider_task_id),
-      submit_state      = case
-        -- Whoever speaks of it, the provider has it: it must not be submitted again, nor be taken for lost.
-        when attempt.submit_state in ('due', 'sent', 'unknown') then 'accepted'
-        else attempt.submit_state
-      end,
+      -- Whoever speaks of it, the provider has it: it must not be submitted again, nor be taken for lost.
+      submit_state      = case when v_accepts then 'accepted' else attempt.submit_state end,
       submitted_at      = coalesce(attempt.submitted_at, v_now),
       last_provider_seq = case
         when v_moves then greatest(attempt.last_provider_seq, p_observation.provider_sequence)

@@ -62,10 +62,22 @@ begin
     return aivedio._command_result('refused', v_task, false);
   end if;
 
+  -- What never reached the provider is over at once; what may have is canceled there.
+  update aivedio.task_attempts as attempt
+  set status       = 'canceled',
+      known_status = 'canceled',
+      terminal_at  = v_now,
+      submit_state = 'withdrawn',
+      cancel_state = null,
+      next_poll_at = null,
+      updated_at   = v_now
+  where attempt.id = v_task.current_attempt_id
+    and attempt.terminal_at is null
+    and attempt.submit_state = 'due';
+
   update aivedio.task_attempts as attempt
   set cancel_state  = 'due',
       cancel_due_at = v_now,
-      submit_state  = case attempt.submit_state when 'due' then 'withdrawn' else attempt.submit_state end,
       updated_at    = v_now
   where attempt.id = v_task.current_attempt_id
     and attempt.terminal_at is null;

@@ -57,6 +57,7 @@ begin
     v_task.status := 'canceled';
     update aivedio.task_attempts as attempt
     set status       = 'canceled',
+        known_status = 'canceled',
         terminal_at  = v_now,
         submit_state = 'withdrawn',
         next_poll_at = null,

@@ -1,0 +1,86 @@
+-- Stage 40: an attempt remembers what its provider said of it, forward only, and from the first word on it is followed.
+begin;
+\ir support/fixtures.sql
+select plan(20);
+
+create function pg_temp.see(
+  p_task text, p_status text, p_sequence bigint default null, p_source text default 'webhook', p_progress integer default null
+)
+returns text
+language sql
+as $see$
+  select (told).verdict || ' ' || (told).status
+  from aivedio.apply_observation(
+    fixture.observation(fixture.id('attempt of ' || p_task), p_status, p_source, p_progress, p_sequence, p_word => coalesce(p_status, 'melting'))
+  ) as told;
+$see$;
+
+create function pg_temp.remembers(p_task text)
+returns text
+language sql
+as $remembers$
+  select concat_ws(' ', attempt.status, attempt.submit_state, attempt.next_poll_at - aivedio._clock())
+  from aivedio.task_attempts as attempt
+  where attempt.id = fixture.id('attempt of ' || p_task);
+$remembers$;
+
+-- Whoever speaks of it, and whatever the word: the provider has it. It is not submitted again, and polled from now on.
+select fixture.job('sent', 'submitting');
+select is(pg_temp.see('sent', null), 'unknown_word submitting', 'an unknown word overtakes the answer to the submission');
+select is(pg_temp.remembers('sent'), 'submitting accepted 00:00:10', 'the job exists and will be asked about');
+
+select fixture.job('reconciled', 'submitting');
+select is(pg_temp.see('reconciled', 'running', p_source => 'reconcile'), 'applied running', 'a lookup finds the job');
+select is(pg_temp.remembers('reconciled'), 'running accepted 00:00:10', 'which counts like any other word of the provider');
+
+select fixture.job('delayed', 'submitting');
+update aivedio.task_attempts set submit_state = 'due', submit_due_at = aivedio._clock() where id = fixture.id('attempt of delayed');
+select is(pg_temp.see('delayed', 'queued'), 'applied queued', 'a job that surely was not accepted turns up all the same');
+select is(pg_temp.remembers('delayed'), 'queued accepted 00:00:10', 'it is asked about');
+select is_empty(
+  $$ select claimed from aivedio.claim_submits('worker', 10, 'http://127.0.0.1') as claimed
+     where (claimed).attempt_id = fixture.id('attempt of delayed') $$,
+  'and not submitted a second time'
+);
+
+select fixture.job('ended', 'submitting');
+select is(pg_temp.see('ended', 'failed'), 'applied failed', 'an end overtakes the answer to the submission');
+select is(pg_temp.remembers('ended'), 'failed accepted', 'then there is nothing to ask about');
+
+-- The provider's own count.
+select fixture.job('counted', 'running');
+select is(pg_temp.see('counted', 'running', 5, p_progress => 10), 'applied running', 'a sequence begins anywhere');
+select is(pg_temp.see('counted', 'running', 5, 'poll', 10), 'duplicate running', 'a poll sees what a callback has brought: nothing new');
+select is(pg_temp.see('counted', 'succeeded', 5, 'poll'), 'stale_sequence running', 'another state at the same place is not believed');
+select is(pg_temp.see('counted', 'queued', 4, 'poll'), 'stale_sequence running', 'nor is what falls behind');
+select is(pg_temp.see('counted', 'succeeded', 6), 'applied provider_succeeded', 'the end comes with the next one');
+select is(pg_temp.see('counted', 'succeeded', 6, 'poll'), 'duplicate provider_succeeded', 'and is the same end when a poll sees it');
+
+select fixture.job('lost', 'provider_status_unknown');
+update aivedio.task_attempts set last_provider_seq = 5 where id = fixture.id('attempt of lost');
+select is(pg_temp.see('lost', 'running', 4, 'poll'), 'stale_sequence provider_status_unknown', 'old news does not lead out of unknown');
+select is(
+  pg_temp.see('lost', 'running', 5, 'poll'), 'applied running',
+  'a poll that works again does, though nothing has happened at the provider meanwhile'
+);
+
+-- An old attempt keeps its own order, too.
+select fixture.task('again', 'running');
+select fixture.attempt('again', 'attempt of again', 'running', p_provider_task_id => 'one', p_sequence => 5);
+select fixture.attempt('again', 'second', 'running', p_provider_task_id => 'two');
+select pg_temp.see('again', 'failed', 4);
+select is(pg_temp.remembers('again'), 'running accepted', 'an overtaken failure does not end an old attempt');
+select pg_temp.see('again', 'succeeded', 6);
+select is(pg_temp.remembers('again'), 'succeeded accepted', 'so that its late success can be adopted');
+
+-- A task that is canceled before its submission leaves no attempt behind that seems to wait.
+select fixture.job('never', 'created');
+select aivedio.request_cancel(fixture.id('tenant'), fixture.id('project'), fixture.id('never'), fixture.id('user'));
+select results_eq(
+  $$ select attempt.status, attempt.known_status from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of never') $$,
+  $$ values ('canceled', 'canceled') $$,
+  'an attempt that was never submitted is over in every respect'
+);
+
+select finish();
+rollback;
