@@ -1,7 +1,7 @@
 -- Stage 30: a provider is defined by data, and data that cannot work is refused with all its mistakes.
 begin;
 \ir support/fixtures.sql
-select plan(55);
+select plan(58);
 
 create temporary table good (profile jsonb);
 insert into good values ($profile$
@@ -110,6 +110,9 @@ from (values
   ('{redact}', '["input"]', 'redact: ""input"" does not begin with member names, like $.data.url'),
   ('{quota,provider}', '0', 'quota.provider: a number from 0.001 to 10000'),
   ('{deadline_s}', '1e300', 'deadline_s: a number from 1 to 2592000'),
+  ('{credits}', '2.5', 'credits: a whole number of credits'),
+  ('{model_credits}', '{"video-1": -1}', 'model_credits.video-1: a whole number of credits'),
+  ('{model_credits}', '7', 'model_credits: an object of model and credits'),
   ('{surprise}', '1', 'surprise: no such key')
 ) as given (path, value, expected);
 

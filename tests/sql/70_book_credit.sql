@@ -1,7 +1,7 @@
 -- Stage 70: credits are reserved, settled or refunded once per attempt, in whatever order messages come.
 begin;
 \ir support/fixtures.sql
-select plan(9);
+select plan(16);
 
 select fixture.job('good', 'ready');
 select fixture.job('bad', 'failed');
@@ -35,6 +35,29 @@ select is(pg_temp.book('bad', 'ready'), 'refused', 'what is refunded is not sett
 select is(
   (select known.kind from aivedio.reconciliation_cases as known), 'billing', 'but is somebody''s to look at'
 );
+
+
+-- What is settled is what was reserved, whatever the price is by then.
+select fixture.job('dear', 'running');
+select pg_temp.book('dear', 'running');
+update aivedio.providers set effective = effective || '{"credits": 7}' where name = 'replicate';
+select is(pg_temp.book('dear', 'ready'), 'settle', 'the price changes before a job is ready');
+select is(pg_temp.ledger('dear'), 'reserve:1 settle:1', 'that is no surprise for who ordered it');
+select fixture.job('new', 'running');
+select is(pg_temp.book('new', 'running'), 'reserve', 'a new job');
+select is(pg_temp.ledger('new'), 'reserve:7', 'has the new price');
+
+-- An attempt that was replaced brings no more messages: the next message of its task frees what it has reserved.
+update aivedio.task_attempts set deadline_at = aivedio._clock() - interval '1 second' where id = fixture.id('attempt of new');
+select aivedio.start_attempt(fixture.id('tenant'), fixture.id('project'), fixture.id('new'), 'ops', 'overdue');
+select is(
+  (select aivedio.book_credit(jsonb_build_object('attempt_id', task.current_attempt_id, 'status', 'submitted', 'event_id', 8))
+   from aivedio.generation_tasks as task where task.id = fixture.id('new')),
+  'reserve',
+  'the attempt that replaces it reserves'
+);
+select is(pg_temp.ledger('new'), 'refund:7 reserve:7 reserve:7', 'and the replaced one is refunded');
+select is(pg_temp.book('new', 'ready'), 'refused', 'if it is adopted after all, somebody has to look at it');
 
 select finish();
 rollback;

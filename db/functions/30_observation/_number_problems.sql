@@ -52,6 +52,31 @@ begin
       )
   );
 
+  -- Credits are booked as they are: no fractions, no debts.
+  v_problems := v_problems || array(
+    select pg_catalog.format('%s: a whole number of credits', price.place)
+    from (
+      select 'credits' as place, p_profile -> 'credits' as value
+      union all
+      select 'model_credits.' || model.key, model.value
+      from pg_catalog.jsonb_each(
+        case pg_catalog.jsonb_typeof(p_profile -> 'model_credits')
+          when 'object' then p_profile -> 'model_credits' else '{}'
+        end
+      ) as model
+    ) as price
+    where coalesce(pg_catalog.jsonb_typeof(price.value), 'null') <> 'null'
+      and not coalesce(
+        pg_catalog.jsonb_path_match(
+          price.value, '$.type() == "number" && $ >= 0 && $ <= 1000000000 && $.floor() == $', '{}', true
+        ),
+        false
+      )
+  );
+  if coalesce(pg_catalog.jsonb_typeof(p_profile -> 'model_credits'), 'null') not in ('null', 'object') then
+    v_problems := v_problems || 'model_credits: an object of model and credits'::text;
+  end if;
+
   return v_problems || array(
     select pg_catalog.format(
       'poll.interval_s.%s: [shortest, longest] in seconds, for submitted, queued, running or unknown', range.key

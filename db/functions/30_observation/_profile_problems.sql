@@ -18,7 +18,7 @@ declare
   v_known constant text[] := array[
     'base_url', 'local', 'auth', 'models', 'submit', 'poll', 'cancel', 'webhook', 'fields', 'functions', 'words',
     'hidden_failures', 'success_needs_output', 'errors', 'max_outputs', 'output_lifetime_s', 'deadline_s',
-    'retry_span_s', 'quota', 'redact', 'redact_after', 'notes'
+    'retry_span_s', 'credits', 'model_credits', 'quota', 'redact', 'redact_after', 'notes'
   ];
 begin
   if pg_catalog.jsonb_typeof(p_profile) is distinct from 'object' then

@@ -5,11 +5,15 @@
  * canceled. Each attempt has each entry once, never both settle and refund; a missing reserve is written in the
  * same call, because an early callback skips "submitted". The ledger may be asked any number of times, in any order.
  *
- * The price is the profile's "credits" (per model under "model_credits"), 1 where it says nothing.
+ * The price is the profile's "credits" (per model under "model_credits"), 1 where it says nothing, at the time of
+ * the reserve: what is settled or refunded is what was reserved.
+ *
+ * An attempt that another one has replaced brings no more messages, however it ends: what it has reserved is
+ * refunded with the next message of its task. If it is adopted later, that is a billing case.
  *
  * Called by   relay/consume.py, group billing
  * Writes      aivedio.credit_ledger; aivedio.reconciliation_cases when a refunded attempt turns out well
- * Locks       the attempt, so that settle and refund of one attempt exclude each other
+ * Locks       the task's attempts, so that settle and refund of one attempt exclude each other → case
  * Raises      VC701  the message names no task or attempt
  */
 create or replace function aivedio.book_credit(p_message jsonb)
@@ -22,12 +26,12 @@ as $book_credit$
 declare
   v_attempt_id constant uuid := (p_message ->> 'attempt_id')::uuid;
   v_attempt    aivedio.task_attempts;
+  v_answer     text;
   v_entry      constant text := case
     when p_message ->> 'status' = 'ready' then 'settle'
     when p_message ->> 'status' in ('failed', 'canceled') then 'refund'
     when p_message ->> 'status' in ('submitted', 'queued', 'running', 'provider_succeeded') then 'reserve'
   end;
-  v_amount     bigint;
 begin
   if v_attempt_id is null then
     raise exception 'message names no task or attempt'
@@ -38,21 +42,17 @@ begin
   select attempt.*
   into v_attempt
   from aivedio.task_attempts as attempt
-  where attempt.id = v_attempt_id
-  for no key update;
+  where attempt.id = v_attempt_id;
 
   if not found or v_entry is null then
     return 'ignored';
   end if;
 
-  select coalesce(
-    (provider.effective #>> array['model_credits', v_attempt.model])::bigint,
-    (provider.effective ->> 'credits')::bigint,
-    1
-  )
-  into v_amount
-  from aivedio.providers as provider
-  where provider.name = v_attempt.provider;
+  perform 1
+  from aivedio.task_attempts as attempt
+  where attempt.task_id = v_attempt.task_id
+  order by attempt.id
+  for no key update;
 
   if v_entry <> 'reserve' and exists (
     select 1
@@ -66,22 +66,24 @@ begin
         pg_catalog.jsonb_build_object('refused', 'settle after refund', 'event_id', p_message -> 'event_id')
       );
     end if;
-    return 'refused';
+    v_answer := 'refused';
+  else
+    insert into aivedio.credit_ledger (
+      tenant_id, project_id, task_id, attempt_id, ledger_type, amount, event_id, created_at
+    )
+    select
+      v_attempt.tenant_id, v_attempt.project_id, v_attempt.task_id, v_attempt.id, entry.ledger_type,
+      aivedio._credits(v_attempt), (p_message ->> 'event_id')::bigint, aivedio._clock()
+    from pg_catalog.unnest(
+      case v_entry when 'reserve' then array['reserve'] else array['reserve', v_entry] end
+    ) as entry (ledger_type)
+    on conflict on constraint credit_ledger_once do nothing;
+
+    v_answer := case when found then v_entry else 'duplicate' end;
   end if;
 
-  insert into aivedio.credit_ledger (
-    tenant_id, project_id, task_id, attempt_id, ledger_type, amount, event_id, created_at
-  )
-  select
-    v_attempt.tenant_id, v_attempt.project_id, v_attempt.task_id, v_attempt.id, entry.ledger_type,
-    coalesce(v_amount, 1),
-    (p_message ->> 'event_id')::bigint, aivedio._clock()
-  from pg_catalog.unnest(
-    case v_entry when 'reserve' then array['reserve'] else array['reserve', v_entry] end
-  ) as entry (ledger_type)
-  on conflict on constraint credit_ledger_once do nothing;
-
-  return case when found then v_entry else 'duplicate' end;
+  perform aivedio._refund_replaced(v_attempt.task_id, (p_message ->> 'event_id')::bigint);
+  return v_answer;
 end;
 $book_credit$;
 
