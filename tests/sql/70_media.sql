@@ -1,7 +1,7 @@
 -- Stage 70: media work happens once per attempt, in order, fenced by tokens, and alone makes a task ready.
 begin;
 \ir support/fixtures.sql
-select plan(24);
+select plan(28);
 
 select fixture.job('task', 'provider_succeeded');
 insert into aivedio.attempt_outputs (attempt_id, ordinal, url, expires_at, created_at)
@@ -82,6 +82,11 @@ select throws_ok(
   'VC702', 'publish is not done without an asset_id',
   'ready needs an asset'
 );
+select throws_ok(
+  $$ select pg_temp.report('{"done": {"asset_id": "https://provider.example/1.mp4"}}') $$,
+  'VC702', 'publish is not done without an asset_id',
+  'and a URL is none'
+);
 select throws_ok($$ select pg_temp.report('{"hello": 1}') $$, 'VC702', 'media report has no known shape', 'a report must have a shape');
 select results_eq(
   $$ select (told).status, (told).progress from pg_temp.report('{"done": {"asset_id": "ast_1"}}') as told $$,
@@ -90,6 +95,23 @@ select results_eq(
 );
 select is((select output.url from aivedio.attempt_outputs as output), null, 'the provider''s URL is forgotten');
 select is((pg_temp.report('{"done": {"asset_id": "ast_2"}}')).verdict, 'stale_lease', 'a late report changes nothing');
+
+
+-- A repeat of the success, with more outputs than before, is too late to be fetched.
+select aivedio._keep_outputs(fixture.observation(
+  fixture.id('attempt of task'), 'succeeded',
+  p_outputs => '[{"kind": "video", "url": "https://provider.example/1.mp4"}, {"kind": "image", "url": "https://provider.example/1.jpg"}]'
+));
+select is((select count(output.url) from aivedio.attempt_outputs as output), 0::bigint, 'it stays forgotten, whatever is repeated');
+
+-- A project may follow its media as closely as its jobs.
+insert into aivedio.project_settings (project_id, progress_step, progress_interval) values (fixture.id('other'), 1, '0');
+select fixture.job('close', 'provider_succeeded', 'other');
+select aivedio.open_media(jsonb_build_object('aggregate_id', fixture.id('close'), 'attempt_id', fixture.id('attempt of close')));
+select pg_temp.claim();
+select pg_temp.report('{"progress": 10}');
+select is((pg_temp.report('{"progress": 11}')).verdict, 'applied', 'a point at a time');
+select is((pg_temp.report('{"progress": 11}')).verdict, 'coalesced', 'but not the same one twice');
 
 select finish();
 rollback;

@@ -1,7 +1,7 @@
 -- Stage 70: media that cannot be saved fails its task, once; media that nobody wants any more does nothing.
 begin;
 \ir support/fixtures.sql
-select plan(7);
+select plan(11);
 
 select fixture.job('task', 'provider_succeeded');
 select fixture.job('gone', 'provider_succeeded');
@@ -39,6 +39,33 @@ select results_eq(
   'work for a canceled task is told so'
 );
 select is_empty($$ select aivedio.claim_media('worker') $$, 'and is over');
+
+-- Work that waits for a task which goes another way is handed out to nobody.
+select fixture.job('left', 'provider_succeeded');
+select aivedio.open_media(jsonb_build_object('aggregate_id', fixture.id('left'), 'attempt_id', fixture.id('attempt of left')));
+select aivedio.request_cancel(fixture.id('tenant'), fixture.id('project'), fixture.id('left'), fixture.id('user'));
+select is_empty($$ select aivedio.claim_media('worker') $$, 'nobody fetches the output of a canceled task');
+select results_eq(
+  $$ select operation.status, operation.error_class from aivedio.media_operations as operation where operation.task_id = fixture.id('left') $$,
+  $$ values ('failed', 'not_wanted') $$,
+  'its operation is over'
+);
+
+-- The provider corrects itself while a later operation is held: that one worked on a result that is gone.
+select fixture.job('twice', 'provider_succeeded');
+select aivedio.open_media(jsonb_build_object('aggregate_id', fixture.id('twice'), 'attempt_id', fixture.id('attempt of twice')));
+select aivedio.report_media(held.operation_id, held.lease_token, '{"done": {}}') from aivedio.claim_media('worker') as held;
+truncate held;
+insert into held select * from aivedio.claim_media('worker');
+update aivedio.generation_tasks set status = 'provider_succeeded', stage = 'provider_succeeded' where id = fixture.id('twice');
+select is(
+  aivedio.open_media(jsonb_build_object('aggregate_id', fixture.id('twice'), 'attempt_id', fixture.id('attempt of twice'))), 'opened',
+  'a corrected result is fetched again'
+);
+select is(
+  (select (told).verdict from held, aivedio.report_media(held.operation_id, held.lease_token, '{"done": {}}') as told), 'stale_lease',
+  'and what was going on with the first one is over'
+);
 
 select finish();
 rollback;

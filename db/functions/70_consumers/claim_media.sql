@@ -3,6 +3,7 @@
  *
  * Leases due operations to a worker of the media plane. A lease that ran out makes the operation due again;
  * the token tells the old worker's late report from the new one's. A claim emits nothing: the first report does.
+ * An operation whose task has gone another way is not handed out but given up: its output would be fetched for nobody.
  *
  * Called by   the media plane, as aivedio_consumer
  * Writes      aivedio.media_operations
@@ -22,16 +23,42 @@ declare
   v_now   constant timestamptz := aivedio._clock();
   v_lease constant interval := pg_catalog.make_interval(secs => aivedio._setting('media_lease_s')::double precision);
 begin
+  with unwanted as materialized (
+    select operation.id
+    from aivedio.media_operations as operation
+    join aivedio.generation_tasks as task on task.id = operation.task_id
+    where operation.status in ('pending', 'running')
+      and operation.next_try_at <= v_now
+      and (operation.lease_until is null or operation.lease_until < v_now)
+      and (
+        task.current_attempt_id <> operation.attempt_id
+        or task.status not in ('provider_succeeded', 'processing_media')
+      )
+    limit p_limit
+    for no key update of operation skip locked
+  )
+  update aivedio.media_operations as operation
+  set status      = 'failed',
+      error_class = 'not_wanted',
+      lease_until = null,
+      updated_at  = v_now
+  from unwanted
+  where operation.id = unwanted.id;
+
   return query
   with due as materialized (
     select operation.id
     from aivedio.media_operations as operation
+    join aivedio.generation_tasks as task
+      on task.id = operation.task_id
+      and task.current_attempt_id = operation.attempt_id
+      and task.status in ('provider_succeeded', 'processing_media')
     where operation.status in ('pending', 'running')
       and operation.next_try_at <= v_now
       and (operation.lease_until is null or operation.lease_until < v_now)
     order by operation.rescue_deadline nulls last, operation.next_try_at
     limit p_limit
-    for no key update skip locked
+    for no key update of operation skip locked
   ),
   leased as (
     update aivedio.media_operations as operation

@@ -2,11 +2,12 @@
  * Stage 70 · consumers · open_media
  *
  * What the media consumer does with "provider succeeded": opens the backhaul of that attempt's output.
- * The bus may deliver the message any number of times; the operation exists once.
+ * The bus may deliver the message any number of times; the operation exists once. If the provider corrected
+ * its result, the output is fetched again, and what was still going on with the first one is given up.
  *
  * Called by   relay/consume.py, group media
  * Writes      aivedio.media_operations
- * Locks       nothing but the new row
+ * Locks       the attempt's operations
  * Raises      VC701  the message names no task or attempt
  */
 create or replace function aivedio.open_media(p_message jsonb)
@@ -27,6 +28,8 @@ begin
             detail  = pg_catalog.format('event %s', p_message ->> 'event_id');
   end if;
 
+  perform aivedio._lock_operations(v_attempt);
+
   -- Rows decide, not the message: by now the task may have been canceled or tried again.
   insert into aivedio.media_operations as operation (
     id, task_id, attempt_id, tenant_id, project_id, operation_type, next_try_at, rescue_deadline, trace_id,
@@ -42,14 +45,27 @@ begin
     and task.status = 'provider_succeeded'
   on conflict on constraint media_operations_once do update
   -- Done or failed, and yet the task waits for it: the provider corrected its result. It is fetched again.
-  set status      = 'pending',
-      progress    = 0,
-      tries       = 0,
-      next_try_at = excluded.next_try_at,
-      updated_at  = excluded.updated_at
+  set status          = 'pending',
+      progress        = 0,
+      tries           = 0,
+      next_try_at     = excluded.next_try_at,
+      rescue_deadline = excluded.rescue_deadline,
+      updated_at      = excluded.updated_at
   where operation.status in ('done', 'failed');
 
-  return case when found then 'opened' else 'ignored' end;
+  if not found then
+    return 'ignored';
+  end if;
+
+  update aivedio.media_operations as operation
+  set status      = 'failed',
+      error_class = 'not_wanted',
+      lease_until = null,
+      updated_at  = v_now
+  where operation.attempt_id = v_attempt
+    and operation.operation_type <> 'backhaul'
+    and operation.status in ('pending', 'running');
+  return 'opened';
 end;
 $open_media$;
 

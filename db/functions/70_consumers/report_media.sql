@@ -9,7 +9,7 @@
  *
  * Called by   the media plane, as aivedio_consumer
  * Writes      aivedio.media_operations, aivedio.attempt_outputs; what _emit writes
- * Locks       operation → project stream → task → attempt
+ * Locks       the attempt's operations → project stream → task → attempt
  * Raises      VC702  the report has none of the three shapes, or publish is done without an asset_id
  *             VC703  there is no such operation
  */
@@ -28,6 +28,7 @@ declare
   v_now       constant timestamptz := aivedio._clock();
   v_operation aivedio.media_operations;
   v_task      aivedio.generation_tasks;
+  v_settings  aivedio.project_settings;
   v_stage     record;
   v_progress  smallint;
   v_new_stage boolean;
@@ -46,11 +47,15 @@ begin
             hint    = 'Send {"progress": 0..100}, {"done": {...}} or {"failed": "class", "retry": true}.';
   end if;
 
+  -- All of the attempt at once: done opens the next one, and that may exist already.
+  perform aivedio._lock_operations(
+    (select operation.attempt_id from aivedio.media_operations as operation where operation.id = p_operation)
+  );
+
   select operation.*
   into v_operation
   from aivedio.media_operations as operation
-  where operation.id = p_operation
-  for no key update;
+  where operation.id = p_operation;
 
   if not found then
     raise exception 'there is no such media operation'
@@ -60,12 +65,13 @@ begin
 
   if p_report ? 'done'
     and v_operation.operation_type = 'publish'
-    and p_report #>> '{done,asset_id}' is null
+    -- What generation_tasks_asset admits: no URL.
+    and coalesce(p_report #>> '{done,asset_id}', '') !~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,199}$'
   then
     raise exception 'publish is not done without an asset_id'
       using errcode = 'VC702',
             detail  = pg_catalog.format('operation %s', p_operation),
-            hint    = 'Send {"done": {"asset_id": "..."}}.';
+            hint    = 'Send {"done": {"asset_id": "..."}}: letters, digits, _ . : -, at most 200.';
   end if;
 
   perform aivedio._lock_attempts(array[v_operation.attempt_id]);
@@ -111,8 +117,16 @@ begin
       updated_at  = v_now
   where operation.id = p_operation;
 
+  select settings.*
+  into v_settings
+  from aivedio.project_settings as settings
+  where settings.project_id = v_task.project_id;
+
   if v_new_stage
-    or (v_progress >= coalesce(v_task.progress, 0) + 5 and v_now >= v_task.progress_at + interval '1 second')
+    or (
+      v_progress >= coalesce(v_task.progress, 0) + coalesce(v_settings.progress_step, 5)
+      and v_now >= v_task.progress_at + coalesce(v_settings.progress_interval, interval '1 second')
+    )
   then
     v_task.status := 'processing_media';
     v_task.stage := v_stage.p_stage;
