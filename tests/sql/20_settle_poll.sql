@@ -1,7 +1,7 @@
 -- Stage 20: the answer to a poll changes its task as a callback would; a query that fails says nothing about the job.
 begin;
 \ir support/fixtures.sql
-select plan(75);
+select plan(76);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -223,6 +223,7 @@ select pg_temp.polled('h');
 select pg_temp.settle('h', pg_temp.answer('{}', 404));
 select is(pg_temp.next_within('h', 1.6, 6), true, 'a fresh job that is not found is asked again soon');
 select is_empty($$ select 1 from aivedio.reconciliation_cases where kind = 'not_found' $$, 'that is no case');
+select is(pg_temp.counts('h'), 'polls 1 unchanged 0 failures 0 malformed 0', 'and no failure: its status is not unknown before the grace is over');
 update aivedio.task_attempts set submitted_at = aivedio._clock() - interval '61 seconds' where id = fixture.id('h');
 select pg_temp.again('h');
 select pg_temp.settle('h', pg_temp.answer('{}', 404));

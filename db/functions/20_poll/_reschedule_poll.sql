@@ -32,7 +32,8 @@ declare
   v_grace    constant double precision := coalesce((p_profile #>> '{poll,not_found_grace_s}')::double precision, 60);
   v_seen     constant boolean := p_answer.meaning = 'body'
     and (p_answer.observation).normalized_status is not null;
-  v_fault    constant boolean := not v_seen and p_answer.meaning not in ('throttled', 'auth');
+  v_early    boolean;
+  v_fault    boolean;
   v_attempt  aivedio.task_attempts;
   v_result   aivedio.applied := p_result;
   v_delay    interval;
@@ -46,6 +47,10 @@ begin
   from aivedio.task_attempts as attempt
   where attempt.id = p_attempt;
 
+  -- A fresh job may not be found yet; that is no failure, or its status would be unknown before the grace is over.
+  v_early := p_answer.meaning = 'not_found'
+    and coalesce(v_attempt.submitted_at + pg_catalog.make_interval(secs => v_grace) > v_now, false);
+  v_fault := not v_seen and not v_early and p_answer.meaning not in ('throttled', 'auth');
   v_failures := case when v_seen then 0 else v_attempt.poll_failures + v_fault::integer end;
   v_delay := aivedio._poll_delay(p_profile, v_attempt.status, v_failures);
 
@@ -57,16 +62,14 @@ begin
     v_delay := greatest(v_delay, aivedio._poll_delay(p_profile, 'unknown', 0));
   end if;
 
-  if p_answer.meaning = 'not_found' then
-    if v_attempt.submitted_at + pg_catalog.make_interval(secs => v_grace) > v_now then
-      v_delay := aivedio._poll_delay(p_profile, 'submitted', 0);
-    elsif v_attempt.terminal_at is null then
-      perform aivedio._note_case(
-        'not_found', v_attempt, pg_catalog.jsonb_build_object('http_status', p_answer.http_status)
-      );
-      v_delay := greatest(v_delay, aivedio._backoff(v_rare, v_rare, 0));
-      v_alarms := v_alarms || 'poll_not_found'::text;
-    end if;
+  if v_early then
+    v_delay := aivedio._poll_delay(p_profile, 'submitted', 0);
+  elsif p_answer.meaning = 'not_found' and v_attempt.terminal_at is null then
+    perform aivedio._note_case(
+      'not_found', v_attempt, pg_catalog.jsonb_build_object('http_status', p_answer.http_status)
+    );
+    v_delay := greatest(v_delay, aivedio._backoff(v_rare, v_rare, 0));
+    v_alarms := v_alarms || 'poll_not_found'::text;
   end if;
 
   if v_attempt.terminal_at is not null then
