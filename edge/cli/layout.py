@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from edge.cli.folder import Folder
 from edge.cli.settings import Settings
 
 DEFAULT_PORT = 8080
+_PORTS = range(20_000, 32_000)
 
 # The turn in which a process stops: first what takes in work, last what shows it.
 _STOPS = {
@@ -62,15 +64,11 @@ def places(port: int | None, pretend: bool, database_url: str, redis_url: str) -
 def page_port(asked: int | None) -> int | None:
     """Return the port of the page: the one asked for, else the usual one, else None for any."""
     wanted = asked or DEFAULT_PORT
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", wanted))
-        except OSError:
-            if asked is None:
-                return None
-            raise PortTaken(f"Port {asked} is in use: choose another with --port.") from None
-    return wanted
+    if _is_free(wanted):
+        return wanted
+    if asked is None:
+        return None
+    raise PortTaken(f"Port {asked} is in use: choose another with --port.")
 
 
 def parts(where: Places) -> list[Part]:
@@ -108,12 +106,27 @@ def environment(settings: Settings, data: Folder, where: Places) -> dict[str, st
 
 
 def _free_ports(count: int) -> list[int]:
-    """Return loopback ports that nobody listens on; all are held before any is let go."""
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for each in held:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in held]
-    finally:
-        for each in held:
-            each.close()
+    """
+    Return loopback ports that nobody listens on.
+
+    Not from the range that the kernel hands out for outgoing connections: one of those may be
+    taken in the moment before the process that is to listen there does.
+    """
+    found: list[int] = []
+    for port in random.sample(_PORTS, len(_PORTS)):
+        if _is_free(port):
+            found.append(port)
+            if len(found) == count:
+                return found
+    raise PortTaken(f"Fewer than {count} ports are free in {_PORTS.start} to {_PORTS.stop - 1}.")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As servers do: the remains of an earlier connection do not count.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

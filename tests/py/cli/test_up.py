@@ -6,12 +6,10 @@ import json
 import os
 import pwd
 import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +19,6 @@ import httpx
 import psycopg
 import pytest
 
-from tests.py.support.clusters import Cluster
 from tests.py.support.processes import command, descendants, holding, python_for_everybody
 from tests.py.support.waiting import eventually
 
@@ -47,7 +44,8 @@ class Up:
         """Return the login link, once it is there."""
 
         def found() -> re.Match[str] | None:
-            assert self.process.poll() is None, self.said()
+            if self.process.poll() is not None:
+                raise RuntimeError(f"it ended:\n{self.said()}")
             return re.search(r"http://127\.0\.0\.1:\d+/login\?token=\S+", self.said())
 
         return eventually(found, START_TIMEOUT, "the link is printed").group()  # type: ignore[union-attr]
@@ -64,14 +62,6 @@ StartUp = Callable[..., Up]
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
-    made = Path(tempfile.mkdtemp(prefix="av-up-", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
-
-
-@pytest.fixture
 def start_up(place: Path, tmp_path: Path) -> Iterator[StartUp]:
     started: list[Up] = []
 
@@ -83,7 +73,7 @@ def start_up(place: Path, tmp_path: Path) -> Iterator[StartUp]:
                 [python, "-m", "edge.cli.app", "up", *data, *arguments],
                 stdin=subprocess.DEVNULL,
                 stderr=stream,
-                **{"env": environment(), "stdout": stream, **popen},
+                **{"env": environment(TMPDIR=str(place)), "stdout": stream, **popen},
             )
         started.append(Up(process, place / "data", output))
         return started[-1]
@@ -203,11 +193,11 @@ def test_once_prints_one_json_line_and_leaves_nothing(start_up: StartUp) -> None
 
 
 def test_real_servers_are_used_where_the_environment_names_them(
-    start_up: StartUp, cluster: Cluster, database: str, valkey: str
+    start_up: StartUp, place: Path, database: str, valkey: str
 ) -> None:
     up = start_up(
         "--once",
-        env=environment(AIVEDIO_DATABASE_URL=database, AIVEDIO_REDIS_URL=valkey),
+        env=environment(AIVEDIO_DATABASE_URL=database, AIVEDIO_REDIS_URL=valkey, TMPDIR=str(place)),
         stdout=subprocess.PIPE,
     )
     output, _ = up.process.communicate(timeout=180)
@@ -223,9 +213,9 @@ def test_real_servers_are_used_where_the_environment_names_them(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-def test_a_plain_user_can_run_it(start_up: StartUp, place: Path) -> None:
+def test_a_plain_user_can_run_it(start_up: StartUp, place: Path, disk_place: Path) -> None:
     nobody = pwd.getpwnam("nobody")
-    (programs := place / "programs").mkdir()
+    (programs := disk_place / "programs").mkdir()
     os.chown(place, nobody.pw_uid, nobody.pw_gid)
     python, variables = python_for_everybody(programs)
     up = start_up(
