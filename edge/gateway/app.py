@@ -18,9 +18,6 @@ from `traceparent` or `x-request-id` where they are sound, and goes into logs an
 
 from __future__ import annotations
 
-import asyncio
-import re
-import uuid
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -34,7 +31,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edge import errors, logs
-from edge.gateway import metrics, pages, problems
+from edge.gateway import asked, metrics, pages, problems
 from edge.gateway.access import COOKIE, SESSION_S, Access, Identity
 from edge.gateway.hubs import Hubs
 from edge.gateway.problems import Problem
@@ -45,21 +42,11 @@ from edge.gateway.streams import Streams
 
 logger = logs.get(__name__)
 
-MAX_BODY = 256 * 1024
-BODY_WITHIN_S = 10.0
-PAGE_SIZE = 100
-MAX_PAGE_SIZE = 500
 DEFAULT_PROVIDER = "replicate"
 DEFAULT_MODEL = "wan-video/wan-2.2-t2v-fast"
 # How long a newcomer waits for its project's stream to be read.
 OPEN_WITHIN_S = 5.0
 
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
-_REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
-_CURSOR = re.compile(r"[0-9]{1,16}")
-_LARGEST_CURSOR = 2**53 - 1
-_KEY = re.compile(r"[\x21-\x7e]{1,200}")
-_STATUS = re.compile(r"[a-z_]{1,40}")
 _NO_STORE = {"cache-control": "no-store"}
 
 _HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
@@ -106,11 +93,9 @@ class Gateway:
     async def list_tasks(self, request: Request) -> Response:
         """Answer with a page of a project's tasks, newest first."""
         query = request.query_params
-        after = _uuid_or_none(query.get("after"), "after")
-        status = query.get("status")
-        if status is not None and not _STATUS.fullmatch(status):
-            raise Problem("bad_request", "status is not a task's status.")
-        limit = _limit(query.get("limit"))
+        after = asked.uuid_or_none(query.get("after"), "after")
+        status = asked.status(query.get("status"))
+        limit = asked.limit(query.get("limit"))
         _, grant = await self._enter(request)
 
         async def question() -> bytes:
@@ -124,7 +109,7 @@ class Gateway:
     async def read_task(self, request: Request) -> Response:
         """Answer with one task."""
         _, grant = await self._enter(request)
-        task = _path_id(request, "task")
+        task = asked.path_id(request, "task")
 
         async def question() -> bytes | None:
             found = await self._store.task(grant.tenant, grant.project, task)
@@ -140,33 +125,33 @@ class Gateway:
     async def create_task(self, request: Request) -> Response:
         """Create a task, or answer with the one that the same key made."""
         _, grant = await self._enter(request, change=True)
-        body = await _json_body(request)
+        body = await asked.json_body(request)
         given = body.get("input")
         if not isinstance(given, dict):
             raise Problem("bad_input", "input must be an object.")
-        provider = _text(body, "provider", DEFAULT_PROVIDER)
-        model = _text(body, "model", DEFAULT_MODEL)
+        provider = asked.text_in(body, "provider", DEFAULT_PROVIDER)
+        model = asked.text_in(body, "model", DEFAULT_MODEL)
         applied = await self._store.create_task(
-            grant, provider, model, given, _idempotency_key(request), _trace_id(request)
+            grant, provider, model, given, asked.idempotency_key(request), asked.trace_id(request)
         )
         return await self._done(grant, applied, created=applied.verdict == "applied")
 
     async def cancel_task(self, request: Request) -> Response:
         """Ask for a task's cancellation."""
         _, grant = await self._enter(request, change=True)
-        task = _path_id(request, "task")
-        await _json_body(request, optional=True)
-        applied = await self._store.cancel(grant, task, _trace_id(request))
+        task = asked.path_id(request, "task")
+        await asked.json_body(request, optional=True)
+        applied = await self._store.cancel(grant, task, asked.trace_id(request))
         return await self._done(grant, applied)
 
     async def retry_task(self, request: Request) -> Response:
         """Start a new attempt of a task that ended."""
         _, grant = await self._enter(request, change=True)
-        task = _path_id(request, "task")
-        body = await _json_body(request)
-        reason = _text(body, "reason", "")
+        task = asked.path_id(request, "task")
+        body = await asked.json_body(request)
+        reason = asked.text_in(body, "reason", "")
         applied = await self._store.retry(
-            grant, task, reason, _idempotency_key(request), _trace_id(request)
+            grant, task, reason, asked.idempotency_key(request), asked.trace_id(request)
         )
         return await self._done(grant, applied)
 
@@ -201,8 +186,8 @@ class Gateway:
         request = Request(scope, receive)
         if request.method == "HEAD":
             raise Problem("method_not_allowed")
-        cursor = _cursor(request)
-        project = _path_id(request, "project")
+        cursor = asked.cursor(request)
+        project = asked.path_id(request, "project")
         identity = await self._access.identify_stream(request, project)
         grant = await self._access.permit(identity, project)
         self._streams.admit(grant)
@@ -259,7 +244,7 @@ class Gateway:
 
     async def _enter(self, request: Request, *, change: bool = False) -> tuple[Identity, Grant]:
         identity = self._access.identify(request)
-        project = _path_id(request, "project")
+        project = asked.path_id(request, "project")
         if change:
             self._access.require_same_site(request, identity)
         return identity, await self._access.permit(identity, project, change=change)
@@ -276,7 +261,7 @@ class Traced:
         if scope["type"] != "http":
             return
         take = (scope.get("extensions") or {}).pop(EXTENSION, None)
-        trace_id = _traced(scope["headers"])
+        trace_id = asked.trace_id_in(scope["headers"])
         scope["state"] = {**scope.get("state", {}), "trace_id": trace_id}
         if take is not None:
             # Only here `send` is still the request's own, by which uvicorn knows it.
@@ -314,102 +299,9 @@ def _to_page(projects: list[str]) -> Response:
     return RedirectResponse(path, 303, headers)
 
 
-def _traced(headers: list[tuple[bytes, bytes]]) -> str:
-    """Return the trace id that the caller gave, if it can be believed, else a new one."""
-    found = {name: value for name, value in headers if name in (b"traceparent", b"x-request-id")}
-    parent = _TRACEPARENT.fullmatch(found.get(b"traceparent", b"").decode("latin-1"))
-    if parent and parent[1].strip("0"):
-        return parent[1]
-    given = found.get(b"x-request-id", b"").decode("latin-1")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
-
-
-def _trace_id(request: Request) -> str:
-    trace_id: str = request.scope["state"]["trace_id"]
-    return trace_id
-
-
-def _path_id(request: Request, name: str) -> uuid.UUID:
-    """Return an id of the path; one that cannot be is one that does not exist."""
-    text = request.path_params[name]
-    try:
-        found = uuid.UUID(text)
-    except ValueError:
-        raise Problem("not_found") from None
-    if str(found) != text.lower():
-        raise Problem("not_found")
-    return found
-
-
-def _cursor(request: Request) -> int | None:
-    """Return where the reader wants to go on: Last-Event-ID wins over `after`."""
-    text = request.headers.get("last-event-id") or request.query_params.get("after")
-    if text is None:
-        return None
-    if not _CURSOR.fullmatch(text) or int(text) > _LARGEST_CURSOR:
-        raise Problem("bad_cursor")
-    return int(text)
-
-
-def _uuid_or_none(text: str | None, name: str) -> uuid.UUID | None:
-    if text is None:
-        return None
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        raise Problem("bad_request", f"{name} is not an id.") from None
-
-
-def _limit(text: str | None) -> int:
-    if text is None:
-        return PAGE_SIZE
-    if not text.isdecimal() or not text.isascii() or not 1 <= int(text[:6]) <= MAX_PAGE_SIZE:
-        raise Problem("bad_request", f"limit must be a number from 1 to {MAX_PAGE_SIZE}.")
-    return int(text)
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("idempotency-key")
-    if key is not None and not _KEY.fullmatch(key):
-        raise Problem("bad_request", "Idempotency-Key must be 1 to 200 visible ASCII characters.")
-    return key
-
-
-def _text(body: dict[str, Any], name: str, default: str) -> str:
-    value = body.get(name, default)
-    if not isinstance(value, str) or len(value) > 500:
-        raise Problem("bad_input", f"{name} must be a text of at most 500 characters.")
-    return value
-
-
-async def _json_body(request: Request, *, optional: bool = False) -> dict[str, Any]:
-    """Read the body, bounded: an object, or nothing where it is optional."""
-    raw = bytearray()
-    try:
-        async with asyncio.timeout(BODY_WITHIN_S):
-            async for chunk in request.stream():
-                raw += chunk
-                if len(raw) > MAX_BODY:
-                    raise Problem("too_large")
-    except TimeoutError:
-        raise Problem("too_slow") from None
-    if optional and not raw:
-        return {}
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise Problem("unsupported_type")
-    try:
-        body = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        raise Problem("bad_request", "The body is not JSON.") from None
-    if not isinstance(body, dict):
-        raise Problem("bad_request", "The body must be an object.")
-    return body
-
-
 async def _on_problem(request: Request, problem: Problem) -> Response:
     metrics.REFUSED.labels(problem.code).inc()
-    return problem.response(_trace_id(request))
+    return problem.response(asked.trace_id(request))
 
 
 async def _on_edge_error(request: Request, error: errors.EdgeError) -> Response:

@@ -187,6 +187,15 @@ class Gateway:
             yield Reader(response)
 
 
+async def stream_token(gateway: Gateway, person: Person, **claims: Any) -> dict[str, str]:
+    answer = await gateway.client.post(
+        f"/projects/{person.projects[0]}/stream-tokens", headers=person.bearer(**claims)
+    )
+    assert answer.status_code == 201, answer.text
+    found: dict[str, str] = answer.json()
+    return found
+
+
 StartGateway = Callable[..., Coroutine[Any, Any, Gateway]]
 
 

@@ -209,6 +209,29 @@ async def test_postgres_goes_away_and_comes_back(
             assert await served(gateway, person) == 200
 
 
+async def test_postgres_ends_its_sessions_and_refuses_new_ones_for_a_while(
+    gateway: Gateway, person: Person, cluster: Cluster
+) -> None:
+    """The server itself, as when it restarts."""
+    (project,) = person.projects
+    name = psycopg.conninfo.conninfo_to_dict(gateway.database)["dbname"]
+    async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+        await reader.next()
+        with psycopg.connect(cluster.conninfo(), autocommit=True) as operator:
+            operator.execute(f"alter database {name} allow_connections false")
+            operator.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", [name]
+            )
+            refused = await gateway.client.get(
+                f"/projects/{project}/events", headers=person.bearer()
+            )
+            operator.execute(f"alter database {name} allow_connections true")
+        assert refused.status_code == 503
+        lost = await gateway.create_task(person)
+        await reader.until(lost["event_id"], within=10.0)
+        assert await served(gateway, person) == 200
+
+
 async def served(gateway: Gateway, person: Person) -> int:
     async def answer() -> int:
         response = await gateway.client.get(
