@@ -109,7 +109,8 @@ export interface FeedOptions {
   base?: string;
   /**
    * A bearer token, or a function that gets one. The function is asked before every request,
-   * and once more, with `renew`, when its token was refused. Without it, cookies do.
+   * and once more, with `renew`, when its token was refused. For a connection it may answer with
+   * a one-time token, as `Stream …`. Without a token, cookies do.
    */
   token?: string | ((request: TokenRequest) => string | null | Promise<string | null>);
   /** For fetch; `same-origin` by default. */

@@ -13,7 +13,7 @@
  * No build, no dependency. Types are in aivedio.d.ts, the guide is docs/browser.md.
  */
 
-import { ApiProblem } from './aivedio/api.js';
+import { ApiProblem, newKey } from './aivedio/api.js';
 import { EventStreamParser } from './aivedio/event_stream.js';
 import { Ledger } from './aivedio/ledger.js';
 import { canShare, Tabs } from './aivedio/tabs.js';
@@ -147,7 +147,7 @@ export class ProjectFeed extends EventTarget {
   }
 
   /** Creates a task and returns it. A lost answer is asked for again under the same key. */
-  async createTask(task, { key = crypto.randomUUID(), signal } = {}) {
+  async createTask(task, { key = newKey(), signal } = {}) {
     return this.#command('/tasks', task, { 'idempotency-key': key }, signal);
   }
 
@@ -157,7 +157,7 @@ export class ProjectFeed extends EventTarget {
   }
 
   /** Starts a new attempt of a task that ended, and returns the task. */
-  async retryTask(id, reason, { key = crypto.randomUUID(), signal } = {}) {
+  async retryTask(id, reason, { key = newKey(), signal } = {}) {
     const headers = { 'idempotency-key': key };
     return this.#command(`/tasks/${encodeURIComponent(id)}/retry`, { reason }, headers, signal);
   }
@@ -169,8 +169,9 @@ export class ProjectFeed extends EventTarget {
     this.#session = session;
     const { token, share = token === undefined } = this.#options;
     this.#tabs = share !== false && canShare() ? this.#join(share) : null;
-    const running = this.#tabs === null ? this.#run(session.signal) : this.#tabs.run(session.signal);
-    running.catch((error) => {
+    const run = () => this.#tabs?.run(session.signal) ?? this.#run(session.signal);
+    // Not before whoever called has got the feed: its listeners may use it.
+    Promise.resolve().then(run).catch((error) => {
       if (!life.aborted) reportError(error);
     });
   }
@@ -703,13 +704,18 @@ export class ProjectFeed extends EventTarget {
         ...request,
         credentials,
         cache: 'no-store',
-        headers: key ? { ...headers, authorization: `Bearer ${key}` } : headers,
+        headers: key ? { ...headers, authorization: authorization(key) } : headers,
       });
       if (response.ok) return response;
       const problem = await ApiProblem.of(response);
       if (response.status !== 401 || renew || typeof token !== 'function') throw problem;
     }
   }
+}
+
+/** A bare token is a bearer token; a one-time stream token comes as "Stream …". */
+function authorization(key) {
+  return key.includes(' ') ? key : `Bearer ${key}`;
 }
 
 function chained(data) {

@@ -447,7 +447,8 @@ async def test_a_thousand_updates_move_no_card(page: Page, gateway: FakeGateway)
     await page.browser.run(
         "window.moved = 0; window.draws = new Map();"
         "const list = document.getElementById('list');"
-        "new MutationObserver((all) => { moved += all.length; }).observe(list, { childList: true });"
+        "const count = (all) => { moved += all.length; };"
+        "new MutationObserver(count).observe(list, { childList: true });"
         "for (const badge of list.querySelectorAll('.badge-text')) {"
         "  draws.set(badge, 0);"
         "  new MutationObserver(() => draws.set(badge, draws.get(badge) + 1))"

@@ -8,6 +8,7 @@
  * everything again.
  */
 
+import { newKey } from './api.js';
 import { mark, since } from './time.js';
 
 /** Whether tabs can share here: plain http pages, for one, have no locks. */
@@ -16,7 +17,7 @@ export function canShare() {
 }
 
 export class Tabs {
-  #id = crypto.randomUUID();
+  #id = newKey();
   #name;
   #timing;
   #hooks;
@@ -57,6 +58,7 @@ export class Tabs {
 
   /** Takes part until `signal` aborts. */
   async run(signal) {
+    if (signal.aborted) return;
     try {
       this.#channel = new BroadcastChannel(this.#name);
     } catch {
