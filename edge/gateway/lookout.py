@@ -67,6 +67,10 @@ class Lookout:
                 metrics.LOOKS.labels("any", "failed").inc()
                 logger.warning("look failed", kind=type(error).__name__, code=error.code)
                 compare_at = 0.0  # once it answers again, exactly
+            except Exception:
+                # Whatever is wrong with one look, streams are late without the next.
+                metrics.LOOKS.labels("any", "failed").inc()
+                logger.exception("look failed unexpectedly")
 
     async def _wait(self) -> bool:
         try:
@@ -85,7 +89,7 @@ class Lookout:
         else:
             await self._compare()  # nothing is known yet that a window could start from
         if self._hubs.newest:
-            self._known.append((now, self._hubs.newest))
+            self._known.append((time.monotonic(), self._hubs.newest))
 
     def _since(self, now: float) -> int:
         """Return the newest id that was known at least `WINDOW_S` ago, 0 if none was."""

@@ -163,6 +163,9 @@ class Streams:
                 logger.warning("access not checked", kind=type(error).__name__, code=error.code)
                 await pause(SWEEP_S, stopping)
                 self._doubt.set()
+            except Exception:
+                logger.exception("access not checked")
+                await pause(SWEEP_S, stopping)
 
     def doubt(self) -> None:
         """Ask for a recheck at once."""

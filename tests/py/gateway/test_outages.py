@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -13,6 +14,7 @@ import redis.asyncio
 from prometheus_client import REGISTRY
 from psycopg.conninfo import make_conninfo
 
+from edge.gateway import lookout
 from tests.py.gateway.conftest import Gateway, Person, StartGateway
 from tests.py.gateway.proxy import Proxy, proxied
 from tests.py.support.clusters import Cluster, Run
@@ -68,6 +70,34 @@ async def test_dropped_repeated_and_reordered_messages_change_nothing(
         await gateway.publish(made[3], made[1], made[1], made[5], made[7], made[0], made[7])
         await reader.until(made[-1], within=LATE)
         assert reader.ids == made
+
+
+async def test_an_event_that_commits_late_is_found_without_its_message(
+    start_gateway: StartGateway, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C1: its id lies below what was known long before it became visible."""
+    monkeypatch.setattr(lookout, "COMPARE_S", 3.0)
+    gateway = await start_gateway()
+    (project,) = person.projects
+    other = Person(projects=(uuid.uuid4(),))
+    await gateway.create_task(person)
+    async with gateway.follow(project, person.bearer()) as reader:
+        await reader.next()
+        async with await psycopg.AsyncConnection.connect(gateway.database) as slow:
+            cursor = await slow.execute(
+                "select event_id from aivedio.create_task(%s, %s, %s, 'replicate', 'm', '{}')",
+                [person.tenant, project, person.user],
+            )
+            row = await cursor.fetchone()
+            assert row is not None
+            async with gateway.follow(other.projects[0], other.bearer()) as bystander:
+                await bystander.next()
+                opened = time.monotonic()
+                # Until the window lies above the open transaction's id.
+                while time.monotonic() - opened < lookout.WINDOW_S + 2.0:
+                    await bystander.until((await gateway.create_task(other))["event_id"])
+            await slow.commit()
+        await reader.until(row[0], within=6.0)
 
 
 async def test_a_forged_message_is_not_delivered_for_long(gateway: Gateway, person: Person) -> None:
