@@ -127,7 +127,10 @@ class ProviderHttp:
         return outcome
 
     async def _send(self, request: ProviderRequest) -> Outcome:
-        url = urlsplit(request.url)
+        try:
+            url = urlsplit(request.url)
+        except ValueError:
+            return outcomes.failed("not_sent", "BadUrl")
         if not url.hostname or url.scheme not in ("https", "http"):
             return outcomes.failed("not_sent", "BadUrl")
         if url.scheme != "https" and not request.local:
@@ -147,18 +150,22 @@ class ProviderHttp:
             host.release()
 
     async def _exchange(self, request: ProviderRequest, headers: dict[str, str]) -> Outcome:
-        content = None if request.body is None else orjson.dumps(request.body)
         limit = min(request.max_bytes, MAX_BYTES)
         # What httpx allows each read, connect and write is bounded by this as a whole.
         deadline = asyncio.get_running_loop().time() + request.timeout_s
-        timeout = httpx.Timeout(request.timeout_s, connect=min(CONNECT_SECONDS, request.timeout_s))
         client = self._client(local=request.local)
         try:
+            message = self._message(client, request, headers)
+        except (ValueError, TypeError, httpx.InvalidURL) as error:
+            # Such as a credential that is no ASCII. Nothing has left, and nobody must wonder.
+            return outcomes.failed("not_sent", type(error).__name__)
+        try:
             with until(deadline):
-                async with client.stream(
-                    request.method, request.url, headers=headers, content=content, timeout=timeout
-                ) as answer:
+                answer = await client.send(message, stream=True)
+                try:
                     return await self._read(answer, limit)
+                finally:
+                    await answer.aclose()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             return outcomes.failed("not_sent", type(error).__name__)
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
@@ -167,6 +174,16 @@ class ProviderHttp:
             return outcomes.failed("timeout", type(error).__name__)
         except (httpx.HTTPError, httpx.StreamError) as error:
             return outcomes.failed("network", type(error).__name__)
+
+    @staticmethod
+    def _message(
+        client: httpx.AsyncClient, request: ProviderRequest, headers: dict[str, str]
+    ) -> httpx.Request:
+        content = None if request.body is None else orjson.dumps(request.body)
+        timeout = httpx.Timeout(request.timeout_s, connect=min(CONNECT_SECONDS, request.timeout_s))
+        return client.build_request(
+            request.method, request.url, headers=headers, content=content, timeout=timeout
+        )
 
     async def _read(self, answer: httpx.Response, limit: int) -> Outcome:
         status = answer.status_code

@@ -244,6 +244,24 @@ async def test_without_its_credential_a_request_is_not_sent(
     assert outcome == {"kind": "not_sent", "error": "NoSecret"}
 
 
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"auth": {"kind": "bearer", "secret": "env:PASTED"}}, "UnicodeEncodeError"),
+        ({"headers": {"x-model": "w\u00e4n"}}, "UnicodeEncodeError"),
+        ({"body": {"n": object()}}, "TypeError"),
+        ({"url": "http://[::1/jobs"}, "BadUrl"),
+    ],
+)
+async def test_what_makes_no_request_is_not_sent(changed: dict[str, Any], error: str) -> None:
+    """Left unsettled, a submission that never left would count as one that may have arrived."""
+    async with serving(answer()) as server:
+        request = replace(REQUEST, **{"url": server.url, **changed})
+        async with ProviderHttp(Secrets({"PASTED": "s3cr\u00e9t"}), reuse=False) as http:
+            assert await http.send(request, "submit") == {"kind": "not_sent", "error": error}
+        assert server.requests == []
+
+
 async def test_url_body_and_secret_are_never_logged(capfd: pytest.CaptureFixture[str]) -> None:
     async def behave(_: Request, writer: Writer) -> None:
         writer.transport.abort()
