@@ -139,7 +139,7 @@ def _live(process: Process, settings: _settings.Settings) -> NoReturn:
             process.main(settings),
             admin_port=settings.admin_port,
             log_level=settings.log_level,
-            stop_within=settings.drain_seconds + 10.0,
+            stop_within=settings.drain_seconds + process.winds_up,
         )
     )
 

@@ -37,11 +37,15 @@ class PartFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One child: its sub-command, what its environment adds, and when it stops (low first)."""
+    """
+    One child: its sub-command, what its environment adds, when it stops (low first), and how many
+    seconds that may take.
+    """
 
     name: str
     stops: int
     environment: Mapping[str, str] = field(default_factory=dict)
+    stops_within: float = STOP_WITHIN
 
 
 class Fleet:
@@ -154,8 +158,9 @@ class _Child:
                 say(f"{self.part.name} is ready again")
 
     async def stop(self, say: Say) -> None:
-        if not await self._end(signal.SIGTERM, STOP_WITHIN):
-            say(f"{self.part.name} did not stop in {STOP_WITHIN:.0f} s, killing it")
+        within = self.part.stops_within
+        if not await self._end(signal.SIGTERM, within):
+            say(f"{self.part.name} did not stop in {within:.0f} s, killing it")
             await self._end(signal.SIGKILL, STOP_WITHIN)
 
     async def _spawn(self, ready: int) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from edge.cli.fleet import Part
 from edge.cli.folder import Folder
+from edge.cli.processes import PROCESSES
 from edge.cli.settings import Settings
 
 DEFAULT_PORT = 8080
@@ -26,7 +27,8 @@ _STOPS = {
     "dispatch": 4,
     "gateway": 5,
 }
-_STOPS_PRETENDED = {"pretend-provider": 0, "pretend-media": 0}
+# The provider goes after those who wait for its answers.
+_STOPS_PRETENDED = {"pretend-provider": 1, "pretend-media": 0}
 
 
 class PortTaken(Exception):
@@ -76,7 +78,7 @@ def parts(where: Places) -> list[Part]:
     stops = _STOPS | (_STOPS_PRETENDED if where.pretend else {})
     ports = _free_ports(len(stops))
     return [
-        Part(name, turn, {"AIVEDIO_ADMIN_PORT": str(port)})
+        Part(name, turn, {"AIVEDIO_ADMIN_PORT": str(port)}, PROCESSES[name].winds_up)
         for (name, turn), port in zip(stops.items(), ports, strict=True)
     ]
 

@@ -17,6 +17,10 @@ from edge.process import Main
 
 Build = Callable[[Settings], Main]
 
+# A submission in flight waits for its host and for its answer, 30 s each where a profile says so.
+# Cut off, it would be one of which nobody knows whether the provider took it.
+_SUBMISSION_ENDS_WITHIN = 75.0
+
 _DATABASE = ("database_url",)
 _DATABASE_CALLBACK = ("database_url", "callback_url")
 _DATABASE_REDIS = ("database_url", "redis_url")
@@ -24,13 +28,18 @@ _DATABASE_REDIS = ("database_url", "redis_url")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One sub-command that runs until it is told to stop."""
+    """
+    One sub-command that runs until it is told to stop.
+
+    `winds_up` is how many seconds it may take after that to finish what it has begun.
+    """
 
     name: str
     help: str
     needs: tuple[str, ...]
     build: Build
     hidden: bool = False
+    winds_up: float = 10.0
 
     def main(self, settings: Settings) -> Main:
         """Return what `edge.process.run` runs; raises BadSettings when something is missing."""
@@ -201,7 +210,13 @@ PROCESSES: dict[str, Process] = {
         Process("webhook", "Take in the providers' callbacks.", _DATABASE, _webhook),
         Process("inbox", "Apply the callbacks that wait.", _DATABASE, _inbox),
         Process("poll", "Ask the providers how their jobs are.", _DATABASE, _poll),
-        Process("submit", "Hand new tasks to the providers.", _DATABASE_CALLBACK, _submit),
+        Process(
+            "submit",
+            "Hand new tasks to the providers.",
+            _DATABASE_CALLBACK,
+            _submit,
+            winds_up=_SUBMISSION_ENDS_WITHIN,
+        ),
         Process("relay", "Send events from the outbox to the bus.", _DATABASE, _relay),
         Process("dispatch", "Carry events from the bus to Redis.", _DATABASE_REDIS, _dispatch),
         Process("consume", "Do what media and billing want of events.", _DATABASE, _consume),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -12,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from edge.cli import fleet
+from edge.cli import fleet, layout
 from edge.cli.fleet import Fleet, Part, PartFailed
+from edge.cli.processes import PROCESSES
 from tests.py.support.processes import alive
 from tests.py.support.waiting import eventually_async
+
+REPLICATE = Path(__file__).parents[3] / "db" / "providers" / "replicate.sql"
 
 # A child that does what its name says; sys.argv[1] is the name, LOG the folder of this test.
 CHILD = """
@@ -103,12 +107,24 @@ async def test_a_child_that_keeps_dying_ends_the_whole(
             await own.tend()
 
 
-async def test_a_child_that_does_not_listen_is_killed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fleet, "STOP_WITHIN", 0.3)
-    async with running(tmp_path, Part("deaf", 0)) as (own, said):
+async def test_a_child_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+    async with running(tmp_path, Part("deaf", 0, stops_within=0.3)) as (own, said):
         await own.start()
         pid = own.pids["deaf"]
     assert not alive(pid)
     assert said == ["deaf did not stop in 0 s, killing it"]
+
+
+def test_a_submission_in_flight_has_the_time_to_be_answered() -> None:
+    """Cut off, nobody would know whether the provider took it."""
+    where = layout.places(1, True, "", "")
+    within = {part.name: part.stops_within for part in layout.parts(where)}
+    submission = json.loads(REPLICATE.read_text().split("$profile$")[1])["submit"]["timeout_s"]
+    # For a place at its host, and for the answer.
+    assert within["submit"] == PROCESSES["submit"].winds_up > 2 * submission
+
+
+def test_the_pretend_provider_stops_after_those_who_wait_for_its_answers() -> None:
+    where = layout.places(1, True, "", "")
+    turn = {part.name: part.stops for part in layout.parts(where)}
+    assert turn["pretend-provider"] > max(turn["submit"], turn["poll"])
