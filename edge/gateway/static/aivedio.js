@@ -13,37 +13,22 @@
  * No build, no dependency. Types are in aivedio.d.ts, the guide is docs/browser.md.
  */
 
-import { ApiProblem, newKey } from './aivedio/api.js';
+import { Api, newKey } from './aivedio/api.js';
+import { Connection } from './aivedio/connection.js';
 import { EventStreamParser } from './aivedio/event_stream.js';
 import { Ledger } from './aivedio/ledger.js';
+import { Patience } from './aivedio/patience.js';
+import { ApiProblem } from './aivedio/problem.js';
 import { canShare, Tabs } from './aivedio/tabs.js';
-import { Ended, mark, since, sleep, within } from './aivedio/time.js';
+import { Ended, isHidden, mark, since, sleep } from './aivedio/time.js';
+import { drawn, TIMING } from './aivedio/timing.js';
 
 export { ApiProblem, EventStreamParser };
 
-/** Milliseconds. A caller may replace single values by the option `timing`. */
-const TIMING = Object.freeze({
-  request: 15_000, //       an API call, and a stream until it says `ready`
-  silence: 65_000, //       no byte for so long: the connection is dead (a ping comes every 25 s)
-  suspect: 30_000, //       the same after the network changed, and for the tab that leads
-  ask: 2_000, //            how long that tab may take to answer
-  watch: 5_000, //          how often the proof is looked at when nothing arrives
-  stable: 5_000, //         a connection that lived so long clears the count of failures
-  backoff: 1_000, //        the first wait, doubled by each failure in a row …
-  backoffCap: 30_000, //    … up to this, and then drawn evenly from zero to it
-  nudge: 1_000, //          the shortest wait, even when something says "now"
-  hiddenFloor: 30_000, //   the shortest wait of a hidden page that keeps failing
-  pollMin: 10_000, //       snapshots while the stream is interrupted
-  pollMax: 30_000,
-  resetJitter: 2_000, //    a reset reaches every browser at once, their snapshots should not
-  behind: 10_000, //        how long the stream may lag behind a snapshot
-  deniedWait: 30_000, //    between tries while signed out or not allowed
-  detail: 60, //            events of new tasks gather so long before their details are asked for
-});
-
-const FAILURES_UNTIL_INTERRUPTED = 3;
 const PAGE_SIZE = 200;
 const DETAILS_ONE_BY_ONE = 8;
+const REPAIRS_ON_ONE_CONNECTION = 5;
+const LAGS_ON_ONE_CONNECTION = 2;
 
 /**
  * Follows one project. Dispatches `change` when tasks changed and `status` when the connection
@@ -53,31 +38,32 @@ export class ProjectFeed extends EventTarget {
   #options;
   #timing;
   #path;
+  #api;
   #ledger = new Ledger();
+  #patience;
+  #sorted = null;
   #status = Object.freeze({
     state: 'idle', proven: false, failures: 0, problem: null, asOf: null, loaded: false,
   });
 
   #life = null; //        aborts with close()
   #session = null; //     aborts with that, and while the page lies in the back-forward cache
-  #tabs = null; //        the other tabs that follow the same project
-  #led = null; //         what the leading tab said last of its connection
-  #untold = { changed: new Map(), removed: new Set(), source: 'event' };
   #link = null; //        the connection that is open or being opened
   #wait = null; //        the pause between two connections
-  #failures = 0;
-  #problem = null;
-  #verdict = null; //     'unauthorized' | 'forbidden' | 'ended' until a try succeeds
-  #retry = null;
-  #asOf = null;
+
+  #tabs = null; //        the other tabs that follow the same project
+  #led = null; //         what the leading tab said last of its connection
+  #untold = new Untold();
+
+  #ended = false;
   #wasLive = false;
-  #renew = false; //       the server asked for a new token
-  #polls = 0;
+  #asOf = null;
   #behindSince = null;
+  #polls = 0;
   #pollTimer = null;
-  #detailTimer = null;
   #wanted = new Set();
-  #sorted = null;
+  #detailTimer = null;
+  #detailFailures = 0;
 
   constructor(options) {
     super();
@@ -88,6 +74,8 @@ export class ProjectFeed extends EventTarget {
     this.#timing = { ...TIMING, ...options.timing };
     const base = String(this.#options.base).replace(/\/+$/, '');
     this.#path = `${base}/projects/${encodeURIComponent(options.project)}`;
+    this.#api = new Api(this.#path, this.#options, this.#timing);
+    this.#patience = new Patience(this.#timing);
     if (options.onChange) this.addEventListener('change', ({ detail }) => options.onChange(detail));
     if (options.onStatus) this.addEventListener('status', ({ detail }) => options.onStatus(detail));
   }
@@ -122,7 +110,7 @@ export class ProjectFeed extends EventTarget {
     if (this.#life !== null) return this;
     const life = new AbortController();
     this.#life = life;
-    this.#verdict = null;
+    this.#ended = false;
     this.#listen(life.signal);
     const watch = setInterval(() => this.#check(), this.#timing.watch);
     life.signal.addEventListener('abort', () => clearInterval(watch), { once: true });
@@ -135,8 +123,8 @@ export class ProjectFeed extends EventTarget {
     if (this.#life === null) return;
     const life = this.#life;
     this.#life = null;
-    this.#session?.abort(new Ended('closed', false));
-    life.abort(new Ended('closed', false));
+    this.#session?.abort(new Ended('closed'));
+    life.abort(new Ended('closed'));
     this.#update();
   }
 
@@ -147,19 +135,26 @@ export class ProjectFeed extends EventTarget {
   }
 
   /** Creates a task and returns it. A lost answer is asked for again under the same key. */
-  async createTask(task, { key = newKey(), signal } = {}) {
+  createTask(task, { key = newKey(), signal } = {}) {
     return this.#command('/tasks', task, { 'idempotency-key': key }, signal);
   }
 
   /** Asks for the cancellation of a task and returns the task. */
-  async cancelTask(id, { signal } = {}) {
+  cancelTask(id, { signal } = {}) {
     return this.#command(`/tasks/${encodeURIComponent(id)}/cancel`, {}, {}, signal);
   }
 
   /** Starts a new attempt of a task that ended, and returns the task. */
-  async retryTask(id, reason, { key = newKey(), signal } = {}) {
+  retryTask(id, reason, { key = newKey(), signal } = {}) {
     const headers = { 'idempotency-key': key };
     return this.#command(`/tasks/${encodeURIComponent(id)}/retry`, { reason }, headers, signal);
+  }
+
+  async #command(path, body, headers, signal) {
+    const life = signal ?? this.#life?.signal ?? new AbortController().signal;
+    const answer = await this.#api.command(path, body, headers, life);
+    this.#detail(answer.task, 'command');
+    return answer.task;
   }
 
   // ---- alone or with other tabs --------------------------------------------------------------
@@ -168,8 +163,9 @@ export class ProjectFeed extends EventTarget {
     const session = new AbortController();
     this.#session = session;
     const { token, share = token === undefined } = this.#options;
-    this.#tabs = share !== false && canShare() ? this.#join(share) : null;
-    const run = () => this.#tabs?.run(session.signal) ?? this.#run(session.signal);
+    const tabs = share !== false && canShare() ? this.#join(share) : null;
+    this.#tabs = tabs;
+    const run = () => (tabs === null ? this.#run(session.signal) : tabs.run(session.signal));
     // Not before whoever called has got the feed: its listeners may use it.
     Promise.resolve().then(run).catch((error) => {
       if (!life.aborted) reportError(error);
@@ -202,14 +198,6 @@ export class ProjectFeed extends EventTarget {
     return { ...this.#said(), tasks: this.tasks };
   }
 
-  #tellTabs() {
-    if (this.#tabs === null) return;
-    const { changed, removed, source } = this.#untold;
-    this.#untold = { changed: new Map(), removed: new Set(), source };
-    const tasks = { changed: [...changed.values()], removed: [...removed], source };
-    this.#tabs.tell({ ...this.#said(), ...tasks });
-  }
-
   /** Takes what the leading tab says. */
   #follows({ status, source = 'snapshot', ...news }) {
     if (this.#life === null) return;
@@ -226,83 +214,48 @@ export class ProjectFeed extends EventTarget {
   /** Follows the project until `life` aborts, in this tab. */
   async #run(life) {
     this.#led = null;
-    try {
-      await this.#loop(life);
-    } finally {
-      if (this.#link?.life === life) this.#link = null;
-      this.#failures = 0;
-      this.#update();
-    }
-  }
-
-  async #loop(life) {
-    while (!life.aborted) {
-      let pause;
-      try {
-        this.#update();
-        // A reconnect resumes from its cursor; the server answers a cursor that it cannot
-        // continue from with a reset, so a snapshot is needed only when there is no proof.
-        if (this.#ledger.dirty) await this.#snapshot(life);
-        await this.#follow(life);
-        pause = { ms: 0, floor: 0 };
-      } catch (error) {
-        if (life.aborted) return;
-        pause = this.#after(error);
-        if (pause === null) return this.#stopped();
-      }
-      this.#update();
-      await this.#rest(pause, life);
-    }
-    return undefined;
-  }
-
-  /** Judges how a connection ended: how long to wait, and how long at least. Null stops. */
-  #after(error) {
-    const { backoff, backoffCap, stable, hiddenFloor, deniedWait } = this.#timing;
-    const link = this.#link;
     this.#link = null;
-    const wasReady = link?.ready === true;
-    if (wasReady && since(link.began) >= stable) this.#failures = 0;
-
-    if (error instanceof Ended && !error.failure) {
-      if (error.why === 'stopped') return null;
-      if (error.why === 'renew') this.#renew = true;
-      if (error.why === 'refresh') this.#failures = 0;
-      if (error.why !== 'drained') {
-        // A renewal that is answered with the next renewal must not spin.
-        const hurry = since(link?.began ?? mark()) >= this.#timing.nudge;
-        return { ms: hurry || error.why === 'refresh' ? 0 : this.#timing.nudge, floor: 0 };
-      }
-      if (this.#failures > 0 || since(link.began) < stable) this.#failures += 1;
-      const asked = this.#retry ?? Math.random() * backoff;
-      return { ms: Math.max(asked, this.#drawn(this.#failures - 1)), floor: 0 };
+    try {
+      while (!life.aborted) await this.#once(life);
+    } finally {
+      this.#patience.failures = 0;
+      this.#update();
     }
-
-    this.#failures += 1;
-    this.#problem = error instanceof ApiProblem ? error : null;
-    let ms = this.#drawn(this.#failures);
-    let floor = 0;
-    if (error instanceof ApiProblem) {
-      if (error.status === 401) this.#verdict = 'unauthorized';
-      else if (error.status === 403 || error.status === 404) this.#verdict = 'forbidden';
-      else this.#verdict = null;
-      if (this.#verdict !== null) ms = deniedWait * (0.5 + Math.random());
-      if (error.status === 400) this.#ledger.reset(0);
-      if (error.retryAfter !== null) {
-        floor = error.retryAfter;
-        ms = floor + Math.random() * Math.max(floor, Math.min(backoffCap, backoff));
-      }
-    }
-    if (isHidden() && this.#failures >= FAILURES_UNTIL_INTERRUPTED) ms = Math.max(ms, hiddenFloor);
-    return { ms, floor };
   }
 
-  #drawn(failures) {
-    const { backoff, backoffCap } = this.#timing;
-    if (failures < 1) return 0;
-    return Math.random() * Math.min(backoffCap, backoff * 2 ** Math.min(failures - 1, 20));
+  /** One connection from its beginning to its end, and the wait after it. */
+  async #once(life) {
+    let link = null;
+    let wait;
+    try {
+      this.#update();
+      // A reconnect resumes from its cursor; the server answers a cursor that it cannot
+      // continue from with a reset, so a snapshot is needed only when there is no proof.
+      if (this.#ledger.dirty) await this.#snapshot(life);
+      link = new Connection(this.#timing);
+      this.#link = link;
+      await link.follow(this.#api, this.#ledger.cursor, life, (events, { retry }) => {
+        this.#patience.retry = retry ?? this.#patience.retry;
+        this.#take(events, link);
+      });
+    } catch (error) {
+      if (life.aborted) return;
+      if (error instanceof Ended && error.why === 'stopped') {
+        this.#ended = true;
+        this.close();
+        return;
+      }
+      if (error instanceof Ended && error.why === 'renew') this.#api.renew();
+      if (error instanceof ApiProblem && error.status === 400) this.#ledger.reset(0);
+      wait = this.#patience.after(error, link);
+    } finally {
+      if (this.#link === link) this.#link = null;
+    }
+    this.#update();
+    await this.#rest(wait, life);
   }
 
+  /** Waits `ms`; whatever says "now" cannot make it shorter than `floor`, but `refresh` can. */
   async #rest({ ms, floor }, life) {
     if (life.aborted) return;
     const began = mark();
@@ -310,10 +263,11 @@ export class ProjectFeed extends EventTarget {
     const stop = () => ender.abort();
     life.addEventListener('abort', stop, { once: true });
     this.#wait = {
-      end: (force) => {
-        const least = Math.min(ms, Math.max(floor, this.#timing.nudge));
-        if (force || since(began) >= least) ender.abort();
-        else setTimeout(stop, least - since(began));
+      end: stop,
+      hurry: () => {
+        const left = Math.min(ms, Math.max(floor, this.#timing.nudge)) - since(began);
+        if (left <= 0) stop();
+        else setTimeout(stop, left);
       },
     };
     await sleep(ms, ender.signal);
@@ -321,89 +275,32 @@ export class ProjectFeed extends EventTarget {
     this.#wait = null;
   }
 
-  #stopped() {
-    this.#verdict = 'ended';
-    this.close();
-  }
-
   #reconnect() {
-    if (this.#link !== null) this.#link.abort.abort(new Ended('refresh', false));
-    this.#wait?.end(true);
+    this.#link?.end('refresh');
+    this.#wait?.end();
   }
 
   // ---- the stream --------------------------------------------------------------------------
 
-  /** Opens the stream and reads it to its end, which it always throws: by `Ended` or an error. */
-  async #follow(life) {
-    life.throwIfAborted();
-    const link = {
-      life, abort: new AbortController(), began: mark(), lastByte: mark(), ready: false,
-      suspectSince: null, repairing: false, closed: false, lagged: 0,
-    };
-    this.#link = link;
-    const stop = () => link.abort.abort(life.reason);
-    life.addEventListener('abort', stop, { once: true });
-    const opening = setTimeout(
-      () => link.ready || link.abort.abort(new Ended('timeout', true)),
-      this.#timing.request,
-    );
-    try {
-      const response = await this.#send('/events', {
-        headers: {
-          accept: 'text/event-stream',
-          'last-event-id': String(this.#ledger.cursor),
-        },
-        signal: link.abort.signal,
-        purpose: 'stream',
-      });
-      if (response.status === 204) throw new Ended('stopped', false);
-      if (!/^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '')) {
-        throw new TypeError('the answer is not an event stream');
-      }
-      await this.#read(response.body.getReader(), link);
-      throw new Ended('drained', !link.ready);
-    } catch (error) {
-      const { signal } = link.abort;
-      throw signal.aborted && signal.reason instanceof Ended ? signal.reason : error;
-    } finally {
-      clearTimeout(opening);
-      life.removeEventListener('abort', stop);
-      link.closed = true;
-      link.abort.abort(new Ended('done', false));
+  #take(events, link) {
+    const changed = new Map();
+    for (const event of events) {
+      const task = this.#frame(event, link);
+      if (task !== null) changed.set(task.id, task);
     }
+    this.#publish({ changed: [...changed.values()], removed: [] }, 'event');
+    this.#update();
   }
 
-  async #read(reader, link) {
-    const parser = new EventStreamParser();
-    try {
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done || link.abort.signal.aborted) return;
-        link.lastByte = mark();
-        const changed = new Map();
-        for (const event of parser.push(value)) {
-          this.#retry = parser.retry ?? this.#retry;
-          const task = this.#frame(event, link);
-          if (task) changed.set(task.id, task);
-        }
-        this.#retry = parser.retry ?? this.#retry;
-        this.#publish({ changed: [...changed.values()], removed: [] }, 'event');
-        this.#update();
-      }
-    } finally {
-      reader.cancel().catch(() => {});
-    }
-  }
-
+  /** Takes one frame; returns the task that it changed, or null. */
   #frame({ type, data, id }, link) {
-    if (type === 'renew') throw new Ended('renew', false);
+    if (type === 'renew') throw new Ended('renew');
     if (type === 'ready' || type === 'reset') {
       const { cursor } = JSON.parse(data);
       if (!Number.isSafeInteger(cursor)) throw new TypeError(`a ${type} without a cursor`);
       if (type === 'reset' || cursor !== this.#ledger.cursor) this.#ledger.reset(cursor);
       link.ready = true;
-      this.#problem = null;
-      this.#verdict = null;
+      this.#patience.succeeded();
       this.#repair(link);
       return null;
     }
@@ -416,7 +313,7 @@ export class ProjectFeed extends EventTarget {
     }
     const task = this.#ledger.event(number, event);
     this.#repair(link);
-    if (task && task.created_at === undefined) this.#want(task.id);
+    if (task !== null && task.created_at === undefined) this.#want(task.id);
     return task;
   }
 
@@ -424,18 +321,14 @@ export class ProjectFeed extends EventTarget {
   async #repair(link) {
     if (!this.#ledger.dirty || link.repairing) return;
     link.repairing = true;
-    const { signal } = link.abort;
-    try {
-      for (let tries = 0; this.#ledger.dirty && !signal.aborted; tries += 1) {
-        await sleep(Math.random() * this.#timing.resetJitter + this.#drawn(tries), signal);
-        if (signal.aborted) return;
-        // Not to be had from here: start over, where the server judges the cursor anew.
-        if (tries === 5) link.abort.abort(new Ended('unproven', true));
-        else await this.#snapshot(signal).catch((error) => this.#note(error));
-      }
-    } finally {
-      link.repairing = false;
+    for (let tries = 0; this.#ledger.dirty && !link.signal.aborted; tries += 1) {
+      const jitter = Math.random() * this.#timing.resetJitter;
+      await sleep(jitter + drawn(tries, this.#timing), link.signal);
+      // Not to be had from here: start over, where the server judges the cursor anew.
+      if (tries === REPAIRS_ON_ONE_CONNECTION) link.end('unproven', true);
+      if (!link.signal.aborted) await this.#attempt(this.#snapshot(link.signal));
     }
+    link.repairing = false;
   }
 
   // ---- snapshots ---------------------------------------------------------------------------
@@ -450,7 +343,7 @@ export class ProjectFeed extends EventTarget {
     do {
       const query = new URLSearchParams({ limit: String(PAGE_SIZE) });
       if (next !== null) query.set('after', next);
-      const page = await this.#json(`/tasks?${query}`, { signal });
+      const page = await this.#api.json(`/tasks?${query}`, { signal });
       if (!Array.isArray(page.tasks) || !Number.isSafeInteger(page.last_event_id)) {
         throw new TypeError('the answer is not a snapshot');
       }
@@ -461,52 +354,64 @@ export class ProjectFeed extends EventTarget {
     } while (next !== null && tasks.length < this.#options.limit);
 
     if (signal.aborted || epoch !== this.#ledger.epoch) return;
-    const streaming = this.#link !== null && !this.#link.closed;
-    const taken = this.#ledger.snapshot({ tasks, head }, streaming);
+    const taken = this.#ledger.snapshot({ tasks, head }, this.#link?.open === true);
     if (taken === null) return;
     this.#asOf = Math.max(this.#asOf ?? 0, asked);
     this.#publish(taken, 'snapshot');
     this.#update();
   }
 
-  /** Asks for what events do not carry: prompt, model, when it was created. */
-  #want(id) {
-    this.#wanted.add(id);
-    this.#detailTimer ??= setTimeout(() => this.#details(), this.#timing.detail);
-  }
-
-  async #details() {
-    const life = this.#life?.signal;
+  /** Waits for something that may fail: it is not what keeps the feed going. */
+  async #attempt(work) {
     try {
-      const wanted = [...this.#wanted];
-      this.#wanted.clear();
-      if (life === undefined || !this.#leads) return;
-      if (wanted.length > DETAILS_ONE_BY_ONE && this.#link !== null) {
-        await this.#snapshot(life);
-        return;
-      }
-      for (const id of wanted) {
-        const answer = await this.#json(`/tasks/${encodeURIComponent(id)}`, { signal: life });
-        this.#detail(answer, 'snapshot');
-      }
+      await work;
+      return true;
     } catch (error) {
-      // What is missing is decoration; the next snapshot brings it.
-      this.#note(error);
-    } finally {
-      this.#detailTimer = null;
-      if (this.#wanted.size > 0 && this.#life !== null) this.#want([...this.#wanted][0]);
+      this.#patience.note(error);
+      return false;
     }
   }
 
-  #detail({ task }, source) {
+  /** Asks for what events do not carry: prompt, model, when it was created. */
+  #want(id) {
+    this.#wanted.add(id);
+    const wait = this.#timing.detail + drawn(this.#detailFailures, this.#timing);
+    this.#detailTimer ??= setTimeout(() => this.#fetchDetails(), wait);
+  }
+
+  async #fetchDetails() {
+    const life = this.#life?.signal;
+    const wanted = [...this.#wanted];
+    this.#wanted.clear();
+    if (life !== undefined && this.#leads) {
+      const done = await this.#attempt(this.#details(wanted, life));
+      this.#detailFailures = done ? 0 : this.#detailFailures + 1;
+      const missing = (id) => this.get(id)?.created_at === undefined && this.get(id) !== undefined;
+      for (const id of done ? [] : wanted.filter(missing)) this.#wanted.add(id);
+    }
+    this.#detailTimer = null;
+    if (this.#wanted.size > 0 && this.#life !== null) this.#want([...this.#wanted][0]);
+  }
+
+  async #details(wanted, signal) {
+    if (wanted.length > DETAILS_ONE_BY_ONE) {
+      await this.#snapshot(signal);
+      return;
+    }
+    for (const id of wanted) {
+      const { task } = await this.#api.json(`/tasks/${encodeURIComponent(id)}`, { signal });
+      this.#detail(task, 'snapshot');
+    }
+  }
+
+  #detail(task, source) {
     const changed = this.#ledger.detail(task);
-    if (changed) this.#publish({ changed: [changed], removed: [] }, source);
+    if (changed !== null) this.#publish({ changed: [changed], removed: [] }, source);
   }
 
   /** While the stream is interrupted, what is shown is a snapshot of 10 to 30 seconds ago. */
   #poll() {
-    const wanted = this.#status.state === 'interrupted' && !isHidden();
-    if (!wanted) {
+    if (this.#status.state !== 'interrupted' || isHidden()) {
       clearTimeout(this.#pollTimer);
       this.#pollTimer = null;
       this.#polls = 0;
@@ -514,13 +419,12 @@ export class ProjectFeed extends EventTarget {
     }
     if (this.#pollTimer !== null) return;
     const { pollMin, pollMax } = this.#timing;
-    const least = this.#polls === 0 ? 0 : pollMin;
-    const most = this.#polls === 0 ? pollMin : pollMax;
+    const [least, most] = this.#polls === 0 ? [0, pollMin] : [pollMin, pollMax];
     this.#polls += 1;
     this.#pollTimer = setTimeout(async () => {
       const life = this.#life?.signal;
       if (life !== undefined && this.#leads && !this.#link?.ready) {
-        await this.#snapshot(life).catch((error) => this.#note(error));
+        await this.#attempt(this.#snapshot(life));
       }
       this.#pollTimer = null;
       this.#update();
@@ -532,21 +436,13 @@ export class ProjectFeed extends EventTarget {
   /** Ends a dead connection, and looks after a stream that stays behind its snapshot. */
   #check() {
     this.#tabs?.watch();
-    const { silence, suspect, behind } = this.#timing;
     const link = this.#link;
-    if (link !== null && link.ready) {
-      const suspicious =
-        link.suspectSince !== null &&
-        since(link.suspectSince) > suspect &&
-        since(link.lastByte) > suspect;
-      if (since(link.lastByte) > silence || suspicious) {
-        link.abort.abort(new Ended('silence', true));
-      } else if (this.#behindSince !== null && since(this.#behindSince) > behind) {
-        this.#behindSince = mark();
-        link.lagged += 1;
-        if (link.lagged > 2) link.abort.abort(new Ended('behind', true));
-        else this.#snapshot(link.abort.signal).catch((error) => this.#note(error));
-      }
+    link?.check();
+    if (this.#behindSince !== null && since(this.#behindSince) > this.#timing.behind) {
+      this.#behindSince = mark();
+      link.lagged += 1;
+      if (link.lagged > LAGS_ON_ONE_CONNECTION) link.end('behind', true);
+      else this.#attempt(this.#snapshot(link.signal));
     }
     this.#update();
   }
@@ -556,32 +452,27 @@ export class ProjectFeed extends EventTarget {
       this.#tell(this.#ledStatus());
       return;
     }
-    const ledger = this.#ledger;
+    const { complete, dirty } = this.#ledger;
     const link = this.#link;
-    const heard = link !== null && link.ready && !link.abort.signal.aborted;
-    const proven =
-      this.#life !== null &&
-      heard &&
-      ledger.complete &&
-      since(link.lastByte) < this.#timing.silence;
+    const heard = this.#life !== null && link !== null && link.ready && link.open;
+    const proven = heard && complete && link.silence < this.#timing.silence;
     if (proven) {
       this.#wasLive = true;
-      this.#asOf = Date.now() - Math.round(since(link.lastByte));
+      this.#asOf = Date.now() - Math.round(link.silence);
     }
-    if (!heard || ledger.dirty || ledger.cursor >= ledger.head) this.#behindSince = null;
+    if (!heard || dirty || complete) this.#behindSince = null;
     else this.#behindSince ??= mark();
 
-    const status = {
+    this.#tell({
       state: this.#state(proven, heard),
       proven,
-      failures: this.#failures,
-      problem: this.#problem,
+      failures: this.#patience.failures,
+      problem: this.#patience.problem,
       asOf: this.#asOf,
-      loaded: ledger.head !== null,
-    };
-    this.#tell(status);
+      loaded: this.#asOf !== null,
+    });
     this.#poll();
-    if (this.#leads) this.#tellTabs();
+    if (this.#tabs?.leading) this.#tabs.tell({ ...this.#said(), ...this.#untold.take() });
   }
 
   /** A tab that is led believes its leader as long as it hears it. */
@@ -595,6 +486,16 @@ export class ProjectFeed extends EventTarget {
     };
   }
 
+  #state(proven, heard) {
+    if (this.#ended) return 'ended';
+    if (this.#life === null) return 'closed';
+    if (proven) return 'live';
+    if (this.#patience.verdict !== null) return this.#patience.verdict;
+    if (heard) return 'syncing';
+    if (this.#patience.interrupted) return 'interrupted';
+    return this.#wasLive ? 'reconnecting' : 'connecting';
+  }
+
   #tell(status) {
     const old = this.#status;
     const news = ['state', 'proven', 'failures', 'problem', 'loaded'].some(
@@ -604,32 +505,11 @@ export class ProjectFeed extends EventTarget {
     if (news) this.dispatchEvent(new CustomEvent('status', { detail: this.#status }));
   }
 
-  #state(proven, heard) {
-    if (this.#verdict === 'ended') return 'ended';
-    if (this.#life === null) return 'closed';
-    if (proven) return 'live';
-    if (this.#verdict !== null) return this.#verdict;
-    if (heard) return 'syncing';
-    if (this.#failures >= FAILURES_UNTIL_INTERRUPTED) return 'interrupted';
-    return this.#wasLive ? 'reconnecting' : 'connecting';
-  }
-
-  #note(error) {
-    if (error instanceof ApiProblem) this.#problem = error;
-  }
-
   #publish({ changed, removed }, source) {
     if (changed.length === 0 && removed.length === 0) return;
     this.#sorted = null;
-    if (this.#tabs?.leading) {
-      for (const task of changed) this.#untold.changed.set(task.id, task);
-      for (const id of removed) {
-        this.#untold.changed.delete(id);
-        this.#untold.removed.add(id);
-      }
-      this.#untold.source = source;
-    }
     if (this.#life === null) return;
+    if (this.#tabs?.leading) this.#untold.add(changed, removed, source);
     this.dispatchEvent(new CustomEvent('change', { detail: { changed, removed, source } }));
   }
 
@@ -638,84 +518,56 @@ export class ProjectFeed extends EventTarget {
     const on = (target, type, listener) => target?.addEventListener?.(type, listener, { signal });
     const awake = () => {
       this.#check();
-      this.#wait?.end(false);
-    };
-    const networkChanged = () => {
-      // A machine without a network still reaches its own servers: listen before judging.
-      if (this.#link !== null) this.#link.suspectSince = mark();
-      this.#check();
+      this.#wait?.hurry();
     };
     on(page, 'visibilitychange', () => (isHidden() ? this.#update() : awake()));
     on(page, 'resume', awake);
-    on(globalThis, 'offline', networkChanged);
+    on(page, 'freeze', () => this.#tabs?.yield());
+    // A machine without a network still reaches its own servers: listen before judging.
+    on(globalThis, 'offline', () => this.#link?.suspect());
     on(globalThis, 'online', () => {
-      networkChanged();
+      this.#link?.suspect();
       awake();
     });
-    on(page, 'freeze', () => this.#tabs?.yield());
     // A page in the back-forward cache holds neither a connection nor a lock nor a channel.
     on(globalThis, 'pagehide', ({ persisted }) => {
-      if (persisted) this.#session?.abort(new Ended('parked', false));
+      if (persisted) this.#session?.abort(new Ended('parked'));
     });
     on(globalThis, 'pageshow', () => {
       if (this.#session?.signal.aborted) this.#begin(signal);
       awake();
     });
   }
-
-  // ---- HTTP --------------------------------------------------------------------------------
-
-  async #command(path, body, headers, signal) {
-    const life = signal ?? this.#life?.signal ?? new AbortController().signal;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        const answer = await this.#json(path, {
-          method: 'POST',
-          headers: { 'content-type': 'application/json', ...headers },
-          body: JSON.stringify(body),
-          signal: life,
-        });
-        this.#detail(answer, 'command');
-        return answer.task;
-      } catch (error) {
-        // A repeat is harmless: keys and versions make the second call the first one's answer.
-        const passing = !(error instanceof ApiProblem) || [502, 503, 504].includes(error.status);
-        if (life.aborted || !passing || tries === 3) throw error;
-        await sleep(Math.min(error.retryAfter ?? this.#drawn(tries), 5_000), life);
-      }
-    }
-  }
-
-  #json(path, { signal, ...request }) {
-    return within(this.#timing.request, signal, async (inner) => {
-      const response = await this.#send(path, { signal: inner, purpose: 'api', ...request });
-      return response.json();
-    });
-  }
-
-  /** Sends a request; a refused token is renewed once, at once. */
-  async #send(path, { purpose, headers = { accept: 'application/json' }, ...request }) {
-    const { token, credentials } = this.#options;
-    for (let renew = false; ; renew = true) {
-      const ask = { purpose, renew: renew || this.#renew };
-      const key = typeof token === 'function' ? await token(ask) : token;
-      this.#renew = false;
-      const response = await fetch(this.#path + path, {
-        ...request,
-        credentials,
-        cache: 'no-store',
-        headers: key ? { ...headers, authorization: authorization(key) } : headers,
-      });
-      if (response.ok) return response;
-      const problem = await ApiProblem.of(response);
-      if (response.status !== 401 || renew || typeof token !== 'function') throw problem;
-    }
-  }
 }
 
-/** A bare token is a bearer token; a one-time stream token comes as "Stream …". */
-function authorization(key) {
-  return key.includes(' ') ? key : `Bearer ${key}`;
+/** What the leading tab has not told the others yet. */
+class Untold {
+  #changed = new Map();
+  #removed = new Set();
+  #source = 'event';
+
+  add(changed, removed, source) {
+    for (const task of changed) {
+      this.#changed.set(task.id, task);
+      this.#removed.delete(task.id);
+    }
+    for (const id of removed) {
+      this.#changed.delete(id);
+      this.#removed.add(id);
+    }
+    this.#source = source;
+  }
+
+  take() {
+    const told = {
+      changed: [...this.#changed.values()],
+      removed: [...this.#removed],
+      source: this.#source,
+    };
+    this.#changed.clear();
+    this.#removed.clear();
+    return told;
+  }
 }
 
 function chained(data) {
@@ -725,10 +577,6 @@ function chained(data) {
   } catch {
     return null;
   }
-}
-
-function isHidden() {
-  return globalThis.document?.visibilityState === 'hidden';
 }
 
 /** Makes a feed and starts it. */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.py.browser.conftest import FeedPage
-from tests.py.browser.fake_gateway import PROJECT, FakeGateway
+from tests.py.browser.fake_gateway import PROJECT, Answer, FakeGateway
 
 
 async def test_a_snapshot_then_events(feed: FeedPage, gateway: FakeGateway) -> None:
@@ -33,3 +33,26 @@ async def test_a_new_task_gets_its_details(feed: FeedPage, gateway: FakeGateway)
     await feed.live()
     gateway.add("born on the stream")
     await feed.complete()
+
+
+async def test_details_that_are_refused_are_asked_for_again(
+    feed: FeedPage, gateway: FakeGateway
+) -> None:
+    await feed.start()
+    await feed.live()
+    gateway.answers["tasks"].extend([Answer.problem(503), Answer.problem(503)])
+    gateway.add("asked for three times")
+    await feed.complete()
+    assert len([request for request in gateway.requests if "/tasks/" in request.path]) == 3
+
+
+async def test_listeners_may_use_the_feed_at_once(feed: FeedPage, gateway: FakeGateway) -> None:
+    await feed.start("share: false,")
+    await feed.browser.run(
+        "const other = module.connect({"
+        "  project: given[0], share: false,"
+        "  onStatus: () => { window.early ??= other.status.state; },"
+        "});",
+        PROJECT,
+    )
+    await feed.until("window.early === 'connecting'")

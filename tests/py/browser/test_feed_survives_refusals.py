@@ -69,6 +69,17 @@ async def test_a_refused_token_is_renewed_once(feed: FeedPage, gateway: FakeGate
     assert await feed.get("feed.status.failures") == 0
 
 
+async def test_a_token_that_never_comes_is_a_failure(feed: FeedPage, gateway: FakeGateway) -> None:
+    gateway.add()
+    await feed.start(
+        "token: () => window.late ? 't' : new Promise(() => {}),",
+        request=200,
+    )
+    await feed.until("feed.status.failures >= 3")
+    await feed.browser.run("window.late = true")
+    await feed.complete()
+
+
 async def test_signed_out_is_told_and_heals(feed: FeedPage, gateway: FakeGateway) -> None:
     gateway.add()
     gateway.always["tasks"] = gateway.always["events"] = Answer.problem(401, "who are you?")

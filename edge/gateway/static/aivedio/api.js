@@ -1,37 +1,90 @@
-/** An answer of the API that is not a success. Branch on `status` and `code`, show `detail`. */
-export class ApiProblem extends Error {
-  constructor(status, { title, code, detail, trace_id: traceId } = {}, retryAfter = null) {
-    super(detail || title || `The server answered ${status}.`);
-    this.name = 'ApiProblem';
-    this.status = status;
-    this.code = code ?? null;
-    this.detail = this.message;
-    this.traceId = traceId ?? null;
-    this.retryAfter = retryAfter;
+/** The gateway's HTTP, as far as one project goes: tokens, deadlines, problems, repeats. */
+
+import { ApiProblem } from './problem.js';
+import { orAborted, sleep, within } from './time.js';
+import { drawn } from './timing.js';
+
+const COMMAND_TRIES = 3;
+const LONGEST_COMMAND_WAIT = 5_000;
+
+export class Api {
+  #path;
+  #token;
+  #credentials;
+  #timing;
+  #renew = false;
+
+  constructor(path, { token, credentials }, timing) {
+    this.#path = path;
+    this.#token = token;
+    this.#credentials = credentials;
+    this.#timing = timing;
   }
 
-  /** Makes one of its own members, which is what another tab can send. */
-  static from({ status, detail, code, traceId, retryAfter }) {
-    return new ApiProblem(status, { detail, code, trace_id: traceId }, retryAfter);
+  /** The next token must be a new one: the server said that the last one expires. */
+  renew() {
+    this.#renew = true;
   }
 
-  static async of(response) {
-    let body;
-    try {
-      if (/json/.test(response.headers.get('content-type') ?? '')) body = await response.json();
-    } catch {
-      // An answer that cannot be read is still an answer with a status.
+  /** Sends a request and returns the answer of a success; a refused token is renewed once. */
+  async send(path, { purpose = 'api', headers, signal, ...request } = {}) {
+    for (let renew = false; ; renew = true) {
+      const token = await this.#current({ purpose, renew: renew || this.#renew }, signal);
+      const response = await fetch(this.#path + path, {
+        ...request,
+        signal,
+        credentials: this.#credentials,
+        cache: 'no-store',
+        headers: { accept: 'application/json', ...headers, ...authorization(token) },
+      });
+      if (response.ok) return response;
+      const problem = await ApiProblem.of(response);
+      if (response.status !== 401 || renew || typeof this.#token !== 'function') throw problem;
     }
-    const isObject = typeof body === 'object' && body !== null;
-    return new ApiProblem(response.status, isObject ? body : {}, retryAfter(response));
+  }
+
+  /** Sends a request and returns what the answer says. */
+  json(path, { signal, ...request }) {
+    return within(this.#timing.request, signal, async (inner) => {
+      const response = await this.send(path, { signal: inner, ...request });
+      return response.json();
+    });
+  }
+
+  /**
+   * Sends a command, and again while it is not known whether it arrived. A repeat is harmless:
+   * by keys and versions the second call gets the first one's answer.
+   */
+  async command(path, body, headers, signal) {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.json(path, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify(body),
+          signal,
+        });
+      } catch (error) {
+        const passing = !(error instanceof ApiProblem) || [502, 503, 504].includes(error.status);
+        if (signal.aborted || !passing || tries === COMMAND_TRIES) throw error;
+        const wait = error.retryAfter ?? drawn(tries, this.#timing);
+        await sleep(Math.min(wait, LONGEST_COMMAND_WAIT), signal);
+      }
+    }
+  }
+
+  async #current(ask, signal) {
+    if (typeof this.#token !== 'function') return this.#token;
+    const token = await orAborted(Promise.resolve(this.#token(ask)), signal);
+    this.#renew = false;
+    return token;
   }
 }
 
-function retryAfter(response) {
-  const value = response.headers.get('retry-after');
-  if (value === null) return null;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isFinite(ms) ? Math.max(0, ms) : null;
+/** A bare token is a bearer token; a one-time stream token comes as "Stream …". */
+function authorization(token) {
+  if (!token) return {};
+  return { authorization: token.includes(' ') ? token : `Bearer ${token}` };
 }
 
 /** Makes a key that nobody else makes. Pages without a secure context have no randomUUID. */

@@ -9,7 +9,7 @@
  */
 
 import { newKey } from './api.js';
-import { mark, since } from './time.js';
+import { isHidden, mark, since } from './time.js';
 
 /** Whether tabs can share here: plain http pages, for one, have no locks. */
 export function canShare() {
@@ -223,8 +223,4 @@ export class Tabs {
     this.#answered();
     this.#hooks.take(news);
   }
-}
-
-function isHidden() {
-  return globalThis.document?.visibilityState === 'hidden';
 }
