@@ -96,7 +96,7 @@ def migrate(
     again after the cause is gone.
     """
     tree = tree or find()
-    with psycopg.connect(conninfo, autocommit=True, application_name=APPLICATION_NAME) as session:
+    with _connect(conninfo) as session:
         _check_server(session)
         _take_lock(session, say, lock_timeout)
         _end_orphans(session, lock_timeout)
@@ -112,6 +112,15 @@ def migrate(
         say(f"Applied {count} function and provider files")
         for group in _ensure_bus(session):
             say(f"Made the queue of consumer group {group}")
+
+
+def _connect(conninfo: str) -> Connection:
+    try:
+        return psycopg.connect(
+            conninfo, autocommit=True, application_name=APPLICATION_NAME, connect_timeout=10
+        )
+    except psycopg.OperationalError as error:
+        raise CannotMigrate(f"The database does not answer: {error}") from error
 
 
 def _check_server(session: Connection) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -178,6 +179,15 @@ def test_two_databases_of_a_cluster_are_migrated_at_once(fresh: Fresh) -> None:
             finish(twin)
     finally:
         cluster.drop_database("twin")
+
+
+def test_a_server_is_reached_over_tcp_with_an_awkward_password(fresh: Fresh) -> None:
+    password = "a/b:c@d e%?&"
+    with psycopg.connect(fresh.superuser, autocommit=True) as admin:
+        admin.execute(sql.SQL("alter role plain password {}").format(sql.Literal(password)))
+        name = admin.info.dbname
+    url = fresh.cluster.url(name).replace("postgres@", f"plain:{quote(password, safe='')}@", 1)
+    finish(run_migrate(url))
 
 
 @pytest.mark.both_versions

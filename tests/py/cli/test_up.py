@@ -71,9 +71,13 @@ def start_up(place: Path, tmp_path: Path) -> Iterator[StartUp]:
         with output.open("wb") as stream:
             process = subprocess.Popen(
                 [python, "-m", "edge.cli.app", "up", *data, *arguments],
-                stdin=subprocess.DEVNULL,
                 stderr=stream,
-                **{"env": environment(TMPDIR=str(place)), "stdout": stream, **popen},
+                **{
+                    "env": environment(TMPDIR=str(place)),
+                    "stdin": subprocess.DEVNULL,
+                    "stdout": stream,
+                    **popen,
+                },
             )
         started.append(Up(process, place / "data", output))
         return started[-1]
@@ -228,3 +232,16 @@ def test_a_plain_user_can_run_it(start_up: StartUp, place: Path, disk_place: Pat
     assert httpx.get(up.link()).status_code in (302, 303)
     up.process.terminate()
     assert up.ends() == 0
+
+
+def test_enter_makes_a_new_link(start_up: StartUp) -> None:
+    keyboard, terminal = os.openpty()
+    try:
+        up = start_up(stdin=terminal)
+        first = up.link()
+        os.write(keyboard, b"\n")
+        eventually(lambda: up.said().count("login?token=") == 2, 10.0, "a second link")
+        assert up.said().count(first) == 1
+    finally:
+        os.close(keyboard)
+        os.close(terminal)

@@ -1,0 +1,70 @@
+"""The commands for people answer in plain words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+
+from edge.cli.processes import PROCESSES
+from edge.cli.status import layout
+
+
+def aivedio(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: text for name, text in os.environ.items() if not name.startswith("AIVEDIO_")}
+    return subprocess.run(
+        [sys.executable, "-m", "edge.cli.app", *arguments],
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_version_is_the_package_s() -> None:
+    assert aivedio("version").stdout.strip() == metadata.version("aivedio-control")
+
+
+def test_help_lists_every_process_but_the_pretended_ones() -> None:
+    shown = aivedio("--help").stdout
+    for process in PROCESSES.values():
+        assert (process.name in shown) is not process.hidden
+
+
+def test_status_shows_every_stage(database: str) -> None:
+    answer = aivedio("status", AIVEDIO_DATABASE_URL=database)
+    assert answer.returncode == 0, answer.stderr
+    for stage in ("inbox", "polls", "outbox", "media"):
+        assert stage in answer.stdout
+
+
+def test_status_of_a_database_that_is_away_says_so() -> None:
+    answer = aivedio("status", AIVEDIO_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+    assert answer.returncode == 1
+    assert "does not answer" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_database_that_is_away_is_no_traceback_for_migrate_either() -> None:
+    answer = aivedio("migrate", AIVEDIO_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+    assert answer.returncode == 1
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_status_is_laid_out_one_value_a_line() -> None:
+    status = {
+        "inbox_dead": 0,
+        "polls": {"due": 2, "scheduled": None},
+        "alarms": [{"kind": "flood", "count": 3}],
+        "cases": [],
+    }
+    assert layout(status) == [
+        "inbox dead  0",
+        "polls",
+        "  due        2",
+        "  scheduled  none",
+        "alarms",
+        "  - kind flood, count 3",
+        "cases       none",
+    ]
