@@ -1,7 +1,7 @@
 -- Stage 20: who is polled when: leases, order, and four levels of quotas that are never overdrawn.
 begin;
 \ir support/fixtures.sql
-select plan(43);
+select plan(47);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -197,6 +197,29 @@ select aivedio._open_circuit('replicate', 'default', 'test');
 select pg_temp.due('other');
 update aivedio.task_attempts set credential = 'second' where id = fixture.id('other');
 select is(pg_temp.claim(), 'other', 'an open circuit stops only its own credential');
+
+-- What is held back keeps nothing else waiting, however much of it is due.
+select pg_temp.forget();
+select aivedio.define_provider('second', (select profile from aivedio.providers where name = 'replicate'));
+select pg_temp.crowd(60, 'held', 'six', 'z');
+select pg_temp.due('free', '-10 seconds', 'six', p_provider => 'second');
+select pg_temp.at('2 hours 110 seconds');
+select is(pg_temp.claim(50), 'free', 'an open circuit does not keep another provider''s jobs waiting');
+select aivedio._note_success('replicate', 'default');
+select pg_temp.forget();
+insert into aivedio.poll_quotas (level, key, tokens, rate, burst, full_rate, refilled_at, blocked_until)
+values ('provider', 'replicate', 0, 10, 10, 10, aivedio._clock(), aivedio._clock() + interval '5 minutes');
+update aivedio.task_attempts set next_poll_at = aivedio._clock() - interval '1 minute' where provider_task_id like 'p-held-%';
+update aivedio.task_attempts set next_poll_at = aivedio._clock() where id = fixture.id('free');
+select is(pg_temp.claim(50), 'free', 'nor does a provider that refused us');
+select pg_temp.forget();
+insert into aivedio.poll_quotas (level, key, tokens, rate, burst, full_rate, refilled_at)
+values ('model', 'replicate/z', 0, 1, 1, 1, aivedio._clock());
+update aivedio.task_attempts set next_poll_at = aivedio._clock() - interval '1 minute' where provider_task_id like 'p-held-%';
+update aivedio.task_attempts set next_poll_at = aivedio._clock(), provider = 'replicate', model = 'another' where id = fixture.id('free');
+select is(pg_temp.claim(50), 'free', 'nor a model whose bucket is empty');
+select is((select count(*) from aivedio.task_attempts where poll_lease_until is not null), 1::bigint, 'and of those none was asked');
+select pg_temp.forget();
 
 -- Roles.
 set local role aivedio_poll;

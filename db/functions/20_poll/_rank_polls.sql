@@ -5,7 +5,8 @@
  * within a tenant the longest due first, watched projects and nearly finished jobs some seconds ahead; between tenants
  * in turn; and at each level, model, provider and platform, only as many as its bucket has tokens. A bucket that
  * does not exist yet holds one second's worth. A circuit that is open lets nothing through; one that is due for a
- * probe, one.
+ * probe, one. What is held back so is not even a candidate: however much of it there is, a tenant's jobs at other
+ * providers go on.
  *
  * Called by   claim_polls, one session at a time
  * Writes      nothing
@@ -65,7 +66,17 @@ as $_rank_polls$
       greatest(1, pg_catalog.floor(aivedio._poll_rate('provider', provider.effective))) as burst,
       greatest(1, pg_catalog.floor(aivedio._poll_rate('model', provider.effective))) as model_burst
     from aivedio.providers as provider
+    left join bucket
+      on bucket.level = 'provider'
+      and bucket.key = provider.name
     where pg_catalog.jsonb_typeof(provider.effective -> 'poll') = 'object'
+      and coalesce(bucket.tokens, 1) >= 1
+  ),
+  shut as materialized (
+    select circuit.provider, circuit.credential
+    from aivedio.provider_circuits as circuit
+    where (circuit.state = 'open' and coalesce(circuit.retry_at > p_now, true))
+      or (circuit.state = 'half_open' and coalesce(circuit.probe_until > p_now, true))
   ),
   due as materialized (
     select candidate.*
@@ -89,6 +100,10 @@ as $_rank_polls$
         and (attempt.poll_lease_until is null or attempt.poll_lease_until <= p_now)
         and attempt.provider_task_id is not null
         and attempt.provider in (select pollable.name from pollable)
+        and (attempt.provider, attempt.credential) not in (select shut.provider, shut.credential from shut)
+        and attempt.provider || '/' || attempt.model not in (
+          select bucket.key from bucket where bucket.level = 'model' and bucket.tokens < 1
+        )
       order by attempt.next_poll_at
       limit least(p_limit, coalesce(bucket.tokens, platform.tenant_burst))
     ) as candidate
@@ -105,9 +120,6 @@ as $_rank_polls$
       on circuit.provider = due.provider
       and circuit.credential = due.credential
       and circuit.state <> 'closed'
-    where circuit.state is null
-      or (circuit.state = 'open' and circuit.retry_at <= p_now)
-      or (circuit.state = 'half_open' and circuit.probe_until <= p_now)
   ),
   in_model as (
     select
