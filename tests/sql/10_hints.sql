@@ -1,7 +1,7 @@
 -- Stage 10: an unsigned callback makes a poll due and never carries a state.
 begin;
 \ir support/fixtures.sql
-select plan(21);
+select plan(27);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -74,6 +74,35 @@ select aivedio.accept_callbacks(array[fixture.delivery('m1', 'thin', 'failed')])
 select results_eq($$ select ignored from aivedio.process_inbox('{0,1,2,3,4,5,6,7}') $$, $$ values (1) $$, 'a thin callback is a hint');
 select is((select status from aivedio.generation_tasks where id = fixture.id('thin')), 'submitted', 'it carries no state');
 select is((select next_poll_at from aivedio.task_attempts where id = fixture.id('attempt of thin')), aivedio._clock(), 'but makes the poll due');
+
+-- Thin as it is, it is the answer to a submission whose own answer was lost.
+select fixture.task('lost', 'submitting');
+select fixture.attempt('lost', 'lost', 'submit_unknown', p_token => 'lost-token');
+select aivedio._open_case('submit_unknown', attempt.id::text, attempt, null, '{}') from aivedio.task_attempts as attempt where attempt.id = fixture.id('lost');
+create function pg_temp.thin(p_event text, p_token text)
+returns aivedio.received_callback
+language plpgsql
+as $thin$
+declare
+  v_callback aivedio.received_callback := fixture.delivery(p_event, 'lost', 'failed');
+begin
+  v_callback.token_hash := sha256(convert_to(p_token, 'UTF8'));
+  return v_callback;
+end;
+$thin$;
+select aivedio.accept_callbacks(array[pg_temp.thin('m2', 'lost-token')]);
+select results_eq($$ select ignored from aivedio.process_inbox('{0,1,2,3,4,5,6,7}') $$, $$ values (1) $$, 'a thin callback may come before the answer to the submission');
+select results_eq(
+  $$ select provider_task_id collate "default", submit_state, next_poll_at from aivedio.task_attempts where id = fixture.id('lost') $$,
+  $$ values ('provider-lost', 'accepted', aivedio._clock()) $$,
+  'it tells the provider''s id, and the job is polled under it'
+);
+select is((select status from aivedio.generation_tasks where id = fixture.id('lost')), 'submitted', 'the task is known to be submitted');
+select is((select state from aivedio.reconciliation_cases where subject = fixture.id('lost')::text), 'resolved', 'and the case is closed');
+select aivedio.accept_callbacks(array[pg_temp.thin('m3', 'lost-token')]);
+select aivedio.process_inbox('{0,1,2,3,4,5,6,7}');
+select is((select version from aivedio.generation_tasks where id = fixture.id('lost')), 2::bigint, 'the next one tells nothing new');
+select is((select string_agg(verdict, ' ') from aivedio.provider_callback_inbox where dedup_key in ('m2', 'm3')), 'hint hint', 'both are hints');
 
 -- Refused signatures are counted at the edge and reported once a minute.
 create function pg_temp.report(p_failures text)

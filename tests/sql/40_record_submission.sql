@@ -1,7 +1,7 @@
 -- Stage 40: whoever knows the provider's id of a submission can say so.
 begin;
 \ir support/fixtures.sql
-select plan(12);
+select plan(15);
 
 create function pg_temp.record(p_task text, p_id text)
 returns aivedio.applied
@@ -47,6 +47,20 @@ select is_empty(
 select is((pg_temp.record('known', 'job-4')).verdict, 'refused', 'a known submission is not renamed');
 select throws_ok($$ select pg_temp.record('own', ' ') $$, 'VC414', null, 'an id is something');
 select throws_ok($$ select pg_temp.record('own', repeat('x', 301)) $$, 'VC414', null, 'and not everything');
+
+-- Submitted it was, but the id is another attempt's: nobody may submit it once more on a guess.
+select fixture.job('doubtful', 'created');
+select is((pg_temp.record('doubtful', 'job-3')).verdict, 'conflict', 'the id of another attempt is refused');
+select is_empty(
+  $$ select claimed from aivedio.claim_submits('worker', 10, 'http://127.0.0.1') as claimed $$,
+  'and what somebody has submitted is not submitted again'
+);
+select is(
+  (select string_agg(known.kind, ' ' order by known.kind) from aivedio.reconciliation_cases as known where known.state = 'open'),
+  'mapping submit_unknown', 'a person decides'
+);
+update aivedio.reconciliation_cases set state = 'resolved', resolved_at = aivedio._clock(), resolution = 'kept', resolved_by = 'test'
+where state = 'open';
 
 -- A callback finds it, too.
 select fixture.job('spoken of', 'submitting', p_attempt_status => 'submit_unknown');

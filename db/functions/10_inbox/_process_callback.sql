@@ -5,11 +5,11 @@
  *
  *   clues name different attempts    a mapping case; nothing is applied; dead until somebody looks
  *   no attempt                       tried again with growing delays; at last dead, with a case
- *   unsigned, or too thin to judge   a hint: the attempt is polled now, nothing else
+ *   unsigned, or too thin to judge   a hint: the attempt is polled now; a signed one may bring the provider's id of it
  *   anything else                    normalised and applied; the outputs of a success are kept
  *
  * Called by   _apply_callbacks, inside its subtransaction
- * Writes      what _apply_locked and _keep_outputs write; aivedio.reconciliation_cases
+ * Writes      what _apply_locked, _keep_outputs and _learn_job write; aivedio.reconciliation_cases
  * Locks       nothing more than the caller, then the case's row
  * Raises      VC303, VC304 and whatever else a poisonous payload provokes
  */
@@ -54,7 +54,12 @@ begin
   end if;
 
   if not p_inbox.signed or aivedio._is_thin(p_profile, v_observation) then
+    -- An unsigned one was not read: it brings no id.
+    v_applied := aivedio._learn_job(p_claim.attempt_id, p_profile, v_observation.provider_task_id);
     perform aivedio._hint_poll(p_claim.attempt_id);
+    if v_applied.event_id is not null then
+      v_done.emitted := v_applied.task_id;
+    end if;
     v_done.verdict := 'hint';
     return v_done;
   end if;

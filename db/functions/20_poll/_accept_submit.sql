@@ -5,7 +5,7 @@
  * and only the id is added. An id that another attempt holds is a contradiction: a mapping case, and
  * for this attempt the outcome stays unknown.
  *
- * Called by   settle_submit, record_submission, holding stream → task → attempt
+ * Called by   _learn_job, settle_submit, record_submission, holding stream → task → attempt
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases; what _emit writes
  * Locks       the case's row
  */
@@ -49,8 +49,9 @@ begin
           'why', 'another attempt holds this provider_task_id', 'provider_task_id', p_provider_task_id
         )
       );
-      if p_attempt.submit_state = 'sent' then
-        perform aivedio._lose_submit(p_attempt, 'the provider answered with the id of another attempt');
+      -- Also what is due: somebody says that it was submitted, so it must not be submitted on a guess.
+      if p_attempt.submit_state in ('due', 'sent') then
+        perform aivedio._lose_submit(p_attempt, 'its id at the provider is said to be that of another attempt');
       end if;
       return aivedio._settled('conflict', p_attempt.id);
   end;
