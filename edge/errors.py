@@ -10,7 +10,8 @@ What can go wrong at an edge.
     + TooSlow         57014: the statement reached its timeout
     + Outdated        0A000: the function changed under a prepared plan
     + NotMigrated     42501, 42704, 42883, 42P01, 3F000: this database is not (yet) ours to use
-    + DatabaseDown    08, 53, 57, 58; no connection from the pool; no answer in time
+    + DatabaseDown    08, 53, 57, 58; 25006: it is a standby now; no connection from the pool;
+                      no answer in time
 
 `Rejected` stands for every VCnnn of db/ERRORS.md; which one is in `code`. Branch on the class
 or the code. Never read the message: it may change in any release.
@@ -83,9 +84,17 @@ def facts(error: BaseException) -> dict[str, str | None]:
     return {"kind": type(error).__name__, "code": code if isinstance(code, str) else None}
 
 
-def is_foreseen(error: BaseException) -> bool:
-    """Whether an error came from the database rather than from a defect of the code around it."""
-    return isinstance(error, EdgeError) or hasattr(error, "sqlstate")
+def describe(error: BaseException) -> str:
+    """
+    Return what may be logged, stored and shown of an error, in one line.
+
+    Words of ours are constant, those of db/functions too; of all others `facts` alone.
+    """
+    told = facts(error)
+    named = " ".join(word for word in told.values() if word)
+    code = told["code"]
+    ours = isinstance(error, EdgeError) and (code is None or code.startswith("VC"))
+    return f"{named}: {error}" if ours else named
 
 
 _BY_SQLSTATE: dict[str, type[EdgeError]] = {
@@ -93,6 +102,7 @@ _BY_SQLSTATE: dict[str, type[EdgeError]] = {
     "40P01": Contended,
     "55P03": Contended,
     "23514": NoPartition,
+    "25006": DatabaseDown,
     "57014": TooSlow,
     "0A000": Outdated,
     "42501": NotMigrated,

@@ -3,19 +3,22 @@ What every process writes to stderr: one JSON object a line, by structlog.
 
 The event text is constant and the values are fields, so that a log can be searched. `trace_id`
 is bound once and then stands in every line of the same task. Bodies, URLs, secrets and tokens
-are never logged.
+are never logged, nor are PostgreSQL's words in a traceback: they quote the row they complain about.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import orjson
 import structlog
-from structlog.typing import FilteringBoundLogger
+from structlog.typing import ExcInfo, FilteringBoundLogger
+
+from edge import errors
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -28,7 +31,7 @@ def configure(process: str, level: str = "info") -> None:
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
+        structlog.processors.ExceptionRenderer(_story),
     ]
     number = getattr(logging, level.upper())
     structlog.configure(
@@ -65,6 +68,36 @@ def tracing(trace_id: str | None) -> Iterator[None]:
     """Put `trace_id` into every line that is logged inside the block."""
     with structlog.contextvars.bound_contextvars(trace_id=trace_id):
         yield
+
+
+def _story(exc_info: ExcInfo) -> str:
+    """Return the tracebacks of an exception and of those behind it, the first of them first."""
+    _, error, _ = exc_info
+    parts: list[str] = []
+    for one in reversed(_behind(error)):
+        parts += traceback.format_tb(one.__traceback__)
+        if isinstance(one, errors.EdgeError) or hasattr(one, "sqlstate"):
+            parts.append(f"{errors.describe(one)}\n")
+        else:
+            parts += traceback.format_exception_only(one)
+    return "".join(parts).rstrip()
+
+
+def _behind(error: BaseException) -> list[BaseException]:
+    """Return an exception, then its cause or context, or the members of its group, and so on."""
+    found: list[BaseException] = []
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if one in found:
+            continue
+        found.append(one)
+        if isinstance(one, BaseExceptionGroup):
+            waiting += reversed(one.exceptions)
+        follows = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        if follows is not None:
+            waiting.append(follows)
+    return found
 
 
 def _dumps(event: object, default: object = None) -> str:

@@ -217,7 +217,7 @@ class Each:
                 )
                 await pause(backoff.next(), self._stopping)
             except errors.Rejected as error:
-                return Outcome.HOPELESS, f"{error.code}: {error}"
+                return Outcome.HOPELESS, errors.describe(error)
             except Exception as error:
                 logger.exception("effect failed", tag=message.tag)
                 return Outcome.FAILED, type(error).__name__

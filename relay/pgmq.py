@@ -110,9 +110,9 @@ class PgmqBus:
         try:
             await self._db.value("bus_publish", p_messages=rows)
         except errors.Unavailable as error:
-            return Receipt(Fate.FAILED, _describe(error))
+            return Receipt(Fate.FAILED, errors.describe(error))
         except (errors.EdgeError, psycopg.Error, orjson.JSONEncodeError) as error:
-            return Receipt(Fate.POISON, _describe(error))
+            return Receipt(Fate.POISON, errors.describe(error))
         return _SENT
 
     @asynccontextmanager
@@ -271,16 +271,10 @@ class PgmqSubscription:
 
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(BusDown(_describe(error)))
+            self._answer.set_exception(BusDown(errors.describe(error)))
 
     async def _call(self, function: str, **arguments: object) -> None:
         try:
             await self._db.value(function, p_group=self._group, **arguments)
         except errors.EdgeError as error:
-            raise BusDown(_describe(error)) from error
-
-
-def _describe(error: Exception) -> str:
-    """Name an error for an operator. Never its detail: that may hold values of the row."""
-    code = getattr(error, "code", None) or getattr(error, "sqlstate", None)
-    return f"{type(error).__name__} {code}: {error}" if code else type(error).__name__
+            raise BusDown(errors.describe(error)) from error

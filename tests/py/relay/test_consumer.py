@@ -150,6 +150,17 @@ async def test_a_failing_effect_is_retried_with_growing_pauses_and_then_buried()
     assert len(delays) == 2 and 0 < delays[0] <= 1.0 < 2.0 >= delays[1] > 0
 
 
+async def test_a_dead_letter_s_reason_quotes_no_value() -> None:
+    queue = Queue([message(1)])
+
+    async def effect(message: Message) -> None:
+        raise errors.BadValue('invalid input syntax for type uuid: "a secret"', code="22P02")
+
+    async with consuming(queue, effect):
+        await eventually_async(lambda: queue.buried)
+        assert queue.buried[0][1] == "BadValue 22P02"
+
+
 async def test_what_the_database_refuses_for_good_is_buried_at_once() -> None:
     queue = Queue([message(1)])
 
@@ -158,7 +169,7 @@ async def test_what_the_database_refuses_for_good_is_buried_at_once() -> None:
 
     async with consuming(queue, effect):
         await eventually_async(lambda: queue.buried)
-    assert queue.buried[0][1] == "VC701: message names no task or attempt"
+    assert queue.buried[0][1] == "Rejected VC701: message names no task or attempt"
     assert queue.retried == []
 
 
