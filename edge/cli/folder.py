@@ -91,21 +91,32 @@ def owned(path: Path | None, account: Account) -> Iterator[Folder]:
     """
     Own the folder at `path` inside the block, made if missing; None means a temporary one.
 
-    Raises FolderUnusable when somebody uses it, or when the servers' account cannot reach it.
+    Raises FolderUnusable when somebody uses it, or when the servers' account cannot reach it;
+    and at the end of the block when something that was started in it still runs.
     """
     ephemeral = path is None
     place = _temporary(account) if path is None else _named(path, account)
     lock = _lock(place)
-    (place / "log").mkdir(mode=0o700, exist_ok=True)
+    witness = os.open(place / "lock", os.O_RDWR | os.O_CLOEXEC)
     try:
-        folder = Folder(place, account, lock, _secrets(place), _sockets(place, account), ephemeral)
         try:
-            yield folder
+            yield from _opened(place, account, lock, ephemeral)
         finally:
-            for path in folder.temporary:
-                shutil.rmtree(path, ignore_errors=True)
+            os.close(lock)
+        if not _comes_free(witness):
+            raise FolderUnusable(f"Something that was started for {place} still runs.")
     finally:
-        os.close(lock)
+        os.close(witness)
+
+
+def _opened(place: Path, account: Account, lock: int, ephemeral: bool) -> Iterator[Folder]:
+    (place / "log").mkdir(mode=0o700, exist_ok=True)
+    folder = Folder(place, account, lock, _secrets(place), _sockets(place, account), ephemeral)
+    try:
+        yield folder
+    finally:
+        for path in folder.temporary:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _named(path: Path, account: Account) -> Path:
@@ -146,24 +157,31 @@ def _lock(place: Path) -> int:
         lock = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise FolderUnusable(f"Cannot use the data folder {place}: {error.strerror}.") from error
-    deadline = time.monotonic() + _LOCK_PATIENCE
+    # Servers whose owner was killed need a moment to end; a live owner does not go away.
+    holder = os.pread(lock, 32, 0).decode().strip()
+    if not _comes_free(lock, patience=0.0 if _alive(holder) else _LOCK_PATIENCE):
+        os.close(lock)
+        raise FolderUnusable(
+            f"{place} is in use by process {holder or 'unknown'}. Stop that `aivedio up` "
+            "first, or name another folder with --data."
+        )
+    os.truncate(lock, 0)
+    os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+    return lock
+
+
+def _comes_free(lock: int, patience: float = _LOCK_PATIENCE) -> bool:
+    """Take the lock if its holders let go of it in time, and answer whether they did."""
+    deadline = time.monotonic() + patience
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # Servers whose owner was killed need a moment to end; a live owner does not go away.
-            holder = os.pread(lock, 32, 0).decode().strip()
-            if _alive(holder) or time.monotonic() > deadline:
-                os.close(lock)
-                raise FolderUnusable(
-                    f"{place} is in use by process {holder or 'unknown'}. Stop that `aivedio up` "
-                    "first, or name another folder with --data."
-                ) from None
+            if time.monotonic() > deadline:
+                return False
             time.sleep(0.02)
-            continue
-        os.truncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        return lock
+        else:
+            return True
 
 
 def _alive(holder: str) -> bool:
