@@ -206,7 +206,7 @@ async def test_a_closed_browser_is_forgotten_at_once_and_leaks_nothing(
 async def test_who_never_finishes_a_request_is_cut_off(
     gateway: Gateway, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "HEAD_WITHIN_S", 0.3)
+    monkeypatch.setattr(stream.HttpProtocol, "head_within_s", 0.3)
     unfinished = ("", "GET /me HTTP/1.1\nHost: lo", "GET /me HTTP/1.1\nHost: localhost\n\nGET /m")
     for request in unfinished:
         async with asyncio.timeout(5), raw(gateway, request) as (reader, _):
@@ -216,6 +216,35 @@ async def test_who_never_finishes_a_request_is_cut_off(
         made = await gateway.create_task(person)
         async with asyncio.timeout(5):
             await reader.readuntil(b"id: %d\n" % made["event_id"])
+
+
+async def test_a_head_without_an_end_is_refused_while_it_comes(gateway: Gateway) -> None:
+    """Else anybody could fill this process's memory as fast as the network brings it."""
+    async with (
+        asyncio.timeout(10),
+        raw(gateway, "GET / HTTP/1.1\nHost: x\nx-long: ") as (
+            reader,
+            writer,
+        ),
+    ):
+        writer.write(b"y" * 40_000)
+        answer = await reader.read()
+        assert answer.startswith(b"HTTP/1.1 431 ")
+        assert b'"code":"headers_too_large"' in answer
+
+
+async def test_more_connections_than_there_may_be_are_told_so(
+    gateway: Gateway, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streams do not count: they have a limit of their own."""
+    monkeypatch.setattr(stream.HttpProtocol, "connections_at_most", 1)
+    await gateway.client.aclose()
+    following = get(person.projects[0], person)
+    async with raw(gateway, following) as (first, _), raw(gateway, following) as (second, _):
+        await first.readuntil(b'{"cursor":0}\n\n')
+        await second.readuntil(b'{"cursor":0}\n\n')
+        async with raw(gateway, ""), raw(gateway, "") as (refused, _), asyncio.timeout(10):
+            assert (await refused.read()).startswith(b"HTTP/1.1 503 ")
 
 
 async def test_a_reader_that_talks_is_cut_off(gateway: Gateway, person: Person) -> None:
