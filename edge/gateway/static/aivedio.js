@@ -174,7 +174,8 @@ export class ProjectFeed extends EventTarget {
 
   #join(share) {
     const scope = typeof share === 'string' ? share : '';
-    return new Tabs(`aivedio ${scope} ${this.#path}`, this.#timing, {
+    // The number changes with what tabs say to each other: old and new pages must not mix.
+    return new Tabs(`aivedio 1 ${scope} ${this.#path}`, this.#timing, {
       lead: (reign) => this.#run(reign),
       whole: () => this.#whole(),
       take: (news) => this.#follows(news),
