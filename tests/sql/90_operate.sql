@@ -3,7 +3,7 @@ begin;
 \ir support/fixtures.sql
 -- Sequences do not roll back: this file puts them back itself.
 \ir support/keep_sequences.sql
-select plan(18);
+select plan(23);
 
 update aivedio.settings set value = '5' where name = 'partitions_ahead';
 select is((aivedio.upkeep('task_events') ->> 'result')::integer, 4, 'one partition a call');
@@ -58,6 +58,40 @@ select set_eq(
   'all of it is audited'
 );
 select ok(aivedio.pipeline_status() ?& array['inbox', 'outbox', 'polls', 'media', 'tasks', 'alarms', 'cases'], 'one look shows the path');
+
+-- Why a task waits: a callback on its way counts before it is mapped.
+select fixture.job('waits');
+select aivedio.accept_callbacks(array[fixture.delivery('w1', 'waits')]);
+select is(aivedio.why_waiting(fixture.id('waits')) ->> 'callbacks_waiting', '1', 'a callback that waits for its task is seen');
+select aivedio.process_inbox('{0,1,2,3,4,5,6,7}');
+select is(aivedio.why_waiting(fixture.id('waits')) ->> 'callbacks_waiting', '0', 'until it is applied');
+
+-- This session holds its transaction; only the superuser and who may read statistics see since when.
+select set_config('aivedio.now', (clock_timestamp() + interval '3 minutes')::text, true);
+select aivedio.upkeep('alarms');
+select is(
+  (select alarm.subject from aivedio.alarms as alarm where alarm.kind = 'snapshot_held'), 'database',
+  'a transaction that is open for minutes is an alarm, whoever holds it'
+);
+
+-- What upkeep and the status look for has an index, however much lies around it.
+set local enable_seqscan = off;
+create function pg_temp.plan(p_query text)
+returns setof text
+language plpgsql
+as $plan$
+begin
+  return query execute 'explain (costs off) ' || p_query;
+end;
+$plan$;
+select matches(
+  (select string_agg(line, ' ') from pg_temp.plan($$ select count(*) from aivedio.provider_callback_inbox as inbox where inbox.process_status = 'dead' $$) as line),
+  'provider_callback_inbox_dead', 'dead callbacks'
+);
+select matches(
+  (select string_agg(line, ' ') from pg_temp.plan($$ select 1 from aivedio.attempt_outputs as output where output.url is not null and output.expires_at < now() limit 9 $$) as line),
+  'attempt_outputs_purge', 'outputs that expired'
+);
 
 \ir support/put_back_sequences.sql
 select finish();

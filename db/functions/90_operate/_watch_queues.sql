@@ -3,7 +3,7 @@
  *
  * Raises alarms for what waits too long or holds others up: callbacks, outbox rows and messages older than
  * a minute, media whose source is about to expire, writing transactions and snapshots older than two
- * minutes (they keep marks from moving and dead rows from going).
+ * minutes (they keep marks from moving and dead rows from going; only pg_read_all_stats lets the owner see them).
  *
  * Called by   upkeep
  * Writes      aivedio.alarms

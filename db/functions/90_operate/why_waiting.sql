@@ -35,11 +35,17 @@ as $why_waiting$
       where circuit.provider = attempt.provider
         and circuit.credential = attempt.credential
     ),
+    -- A waiting row is not mapped yet: these are the clues that it will be mapped by.
     'callbacks_waiting', (
       select count(*)
       from aivedio.provider_callback_inbox as inbox
-      where inbox.attempt_id = attempt.id
-        and inbox.process_status in ('pending', 'retry')
+      where inbox.process_status in ('pending', 'retry')
+        and inbox.provider = attempt.provider
+        and (
+          inbox.callback_token_hash = attempt.callback_token_hash
+          or inbox.client_request_id = attempt.client_request_id
+          or inbox.provider_task_id = attempt.provider_task_id
+        )
     ),
     'outbox_waiting', (
       select count(*)
