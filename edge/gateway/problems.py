@@ -35,6 +35,7 @@ CODES: Mapping[str, tuple[int, str]] = {
     "bad_input": (422, "The input cannot be used"),
     "no_reason": (422, "A new attempt needs a reason"),
     "too_many_streams": (429, "This user follows too much at once"),
+    "headers_too_large": (431, "The headers are too many or too large"),
     "internal": (500, "The server made a mistake"),
     "unavailable": (503, "This cannot be answered now"),
     "full": (503, "The server has all the streams it can hold"),

@@ -16,8 +16,8 @@ import asyncio
 import gc
 import resource
 import socket
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,6 +35,7 @@ from edge.gateway.hubs import Hubs
 from edge.gateway.lookout import Lookout
 from edge.gateway.stream import HttpProtocol
 from edge.gateway.streams import Streams
+from edge.http_server import Server
 from edge.listener import Listener, follow
 
 logger = logs.get(__name__)
@@ -72,7 +73,7 @@ async def run(
         streams = Streams(hubs, facts, most=most_streams, most_per_user=most_streams_per_user)
         gateway = Gateway(facts, Access(access_key, facts, public_url), hubs, streams)
         secure = urlsplit(public_url).scheme == "https" or not local
-        server = _Server(
+        server = Server(
             uvicorn.Config(
                 gateway.app(pages.Pages(), secure_cookie=secure),
                 http=HttpProtocol,
@@ -131,15 +132,6 @@ def _raise_descriptor_limit() -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-class _Server(uvicorn.Server):
-    """uvicorn without its own signal handlers: the process owns them."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone."""
-        yield
 
 
 class _Background:

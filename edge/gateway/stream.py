@@ -20,14 +20,17 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+import uuid
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from edge.gateway import metrics
 from edge.gateway.audience import Batch
 from edge.gateway.hub import Hub
+from edge.gateway.problems import Problem
 from edge.gateway.store import Grant
+from edge.http_server import BoundedProtocol
 
 if TYPE_CHECKING:
     from edge.gateway.streams import Streams
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
 EXTENSION = "aivedio.take"
 HIGH_WATER = 64 * 1024
 RETRY_MS = (1000, 4000)
-HEAD_WITHIN_S = 15.0
 
 # A reader of an event stream has nothing to say; one that talks all the same is cut off.
 _MOST_RECEIVED = 16 * 1024
@@ -191,46 +193,25 @@ class Stream(asyncio.Protocol):
             self._transport.abort()
 
 
-class HttpProtocol(HttpToolsProtocol):
-    """
-    uvicorn's protocol, which lets an application take the connection over.
+class HttpProtocol(BoundedProtocol):
+    """A bounded connection, which lets an application take it over."""
 
-    It also closes a connection that has not sent the head of a request in time: uvicorn itself
-    waits for ever.
-    """
-
-    _patience: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
-        super().connection_made(transport)
-        self._wait_for_head()
+    head_within_s = 15.0
+    # Other applications of this host may have set cookies, too.
+    head_bytes_at_most = 32 * 1024
+    headers_at_most = 100
+    # All streams of a process may come back at once.
+    connections_at_most = 20_000
 
     def on_message_begin(self) -> None:
         """Offer the take-over. The application removes it from the scope, or a cycle stays."""
         super().on_message_begin()
         scope: Any = self.scope
         scope["extensions"] = {EXTENSION: self.take}
-        self._wait_for_head()
 
-    def on_headers_complete(self) -> None:
-        """Note that the head of a request is there."""
-        self._wait_no_longer()
-        super().on_headers_complete()
-
-    def _wait_for_head(self) -> None:
-        if self._patience is None:
-            self._patience = self.loop.call_later(HEAD_WITHIN_S, self._out_of_patience)
-
-    def _wait_no_longer(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
-
-    def _out_of_patience(self) -> None:
-        self._patience = None
-        if self.transport is not None:
-            self.transport.abort()
+    def problem(self, status: int, code: str) -> bytes:
+        """Return the body of a refusal."""
+        return bytes(Problem(code).response(uuid.uuid4().hex).body)
 
     def take(self, cycle: RequestResponseCycle, stream: Stream) -> bool:
         """
@@ -244,6 +225,7 @@ class HttpProtocol(HttpToolsProtocol):
             return False
         version = cycle.scope["http_version"]
         self._unset_keepalive_if_required()
+        self._head_came()
         self.flow.resume_reading()
         self.connections.discard(self)
         transport.set_protocol(stream)
@@ -260,7 +242,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell uvicorn, unless the connection was taken."""
-        self._wait_no_longer()
         if self.transport is not None:
             super().connection_lost(exc)
 

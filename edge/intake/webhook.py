@@ -18,6 +18,7 @@ import psycopg
 from edge import database, errors, logs
 from edge.backoff import Backoff, pause
 from edge.database import Database
+from edge.http_server import Server
 from edge.intake import accepting, failures, http_limits
 from edge.intake.accepting import Accepting
 from edge.intake.failures import Failures
@@ -107,7 +108,7 @@ def _bound(listen: str) -> socket.socket:
     return listening
 
 
-async def _end(server: http_limits.Server, stopping: asyncio.Event) -> None:
+async def _end(server: Server, stopping: asyncio.Event) -> None:
     await stopping.wait()
     server.should_exit = True
 

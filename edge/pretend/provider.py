@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import uvicorn
@@ -21,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from edge.http_server import Server
 from edge.pretend import control, files
 from edge.pretend.callbacks import Wording
 from edge.pretend.clock import Clock
@@ -102,8 +102,8 @@ async def run(
                 await asyncio.wait({serving}, timeout=STOP_S)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that says when it listens and leaves the signals to the process."""
+class _Server(Server):
+    """A server that says when it listens."""
 
     def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
         super().__init__(config)
@@ -113,10 +113,6 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._listening()
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
 
 
 async def _stop_with(server: uvicorn.Server, stopping: asyncio.Event) -> None:

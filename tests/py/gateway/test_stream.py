@@ -8,7 +8,7 @@ import re
 import socket
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 from prometheus_client import REGISTRY
@@ -240,10 +240,13 @@ async def test_more_connections_than_there_may_be_are_told_so(
     monkeypatch.setattr(stream.HttpProtocol, "connections_at_most", 1)
     await gateway.client.aclose()
     following = get(person.projects[0], person)
-    async with raw(gateway, following) as (first, _), raw(gateway, following) as (second, _):
-        await first.readuntil(b'{"cursor":0}\n\n')
-        await second.readuntil(b'{"cursor":0}\n\n')
-        async with raw(gateway, ""), raw(gateway, "") as (refused, _), asyncio.timeout(10):
+    async with AsyncExitStack() as opened:
+        for _ in range(3):
+            reader, _writer = await opened.enter_async_context(raw(gateway, following))
+            await reader.readuntil(b'{"cursor":0}\n\n')
+        await opened.enter_async_context(raw(gateway, ""))
+        refused, _writer = await opened.enter_async_context(raw(gateway, ""))
+        async with asyncio.timeout(10):
             assert (await refused.read()).startswith(b"HTTP/1.1 503 ")
 
 

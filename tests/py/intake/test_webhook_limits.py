@@ -115,7 +115,7 @@ async def test_a_slow_body_does_not_slow_others(edge: Edge, inbox: Inbox) -> Non
 async def test_a_head_that_does_not_arrive_is_given_up(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_limits, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(http_limits.CallbackProtocol, "head_within_s", 0.3)
     async with serving(database) as edge:
         assert await raw(edge) == b""
         assert await raw(edge, b"POST /callbacks/replicate HTTP/1.1\r\nhost: x\r\n") == b""
@@ -164,7 +164,7 @@ async def test_too_many_at_once_are_refused_and_the_rest_is_served(
 async def test_too_many_connections_are_refused(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_limits, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(http_limits.CallbackProtocol, "connections_at_most", 3)
     async with serving(database) as edge:
         idle = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(3)]
         assert (await raw(edge)).startswith(b"HTTP/1.1 503")
