@@ -225,6 +225,9 @@ def translated() -> Iterator[None]:
         known = errors.from_sqlstate(error.sqlstate)
         if known is None or (error.sqlstate is None and not _lost(error)):
             raise
+        if known is errors.NoPartition and error.diag.constraint_name:
+            # A check of the row itself has the same SQLSTATE, and no waiting helps.
+            raise
         raise known(
             error.diag.message_primary or "connection lost",
             code=error.sqlstate,

@@ -6,7 +6,7 @@ What can go wrong at an edge.
     + BadValue        class 22: a value that its type cannot hold
   * Unavailable       the same call may succeed later; a caller outside is told 5xx
     + Contended       40001, 40P01, 55P03: another transaction was in the way
-    + NoPartition     23514: the row has no partition yet; upkeep makes one
+    + NoPartition     23514 of no constraint: the row has no partition yet; upkeep makes one
     + TooSlow         57014: the statement reached its timeout
     + Outdated        0A000: the function changed under a prepared plan
     + NotMigrated     42501, 42704, 42883, 42P01, 3F000: this database is not (yet) ours to use

@@ -165,9 +165,13 @@ async def test_an_unexpected_sqlstate_is_not_disguised(
 ) -> None:
     define("t_defect()", "integer", "return (select 1 / 1 from nowhere.at_all);")
     define("t_dup()", "void", "raise unique_violation;")
+    define("t_check()", "void", "raise check_violation using constraint = 'at_least_one';")
     async with opened(database) as db:
         with pytest.raises(psycopg.errors.UniqueViolation):
             await db.value("t_dup")
+        # The row's own fault: waiting for a partition would never end.
+        with pytest.raises(psycopg.errors.CheckViolation):
+            await db.value("t_check")
         with pytest.raises(errors.NotMigrated):
             await db.value("t_defect")
         with pytest.raises(errors.NotMigrated):
