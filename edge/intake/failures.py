@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from prometheus_client import Counter as Metric
 
 from edge import errors, logs
@@ -68,7 +69,7 @@ class Failures:
                     for (provider, reason), failures in counts.items()
                 ],
             )
-        except errors.EdgeError as error:
+        except (errors.EdgeError, psycopg.Error) as error:
             logger.warning("refusals not reported", **errors.facts(error))
             self._counts.update(counts)
 

@@ -127,7 +127,7 @@ async def _watch(
             doubt.clear()
             try:
                 await profiles.reload(db)
-            except errors.EdgeError as error:
+            except (errors.EdgeError, psycopg.Error) as error:
                 logger.warning("database not usable", **errors.facts(error))
             else:
                 break
