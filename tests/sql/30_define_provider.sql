@@ -92,7 +92,7 @@ from (values
   ('{poll,path}', '"/jobs"', 'poll: {provider_task_id} stands nowhere'),
   ('{poll,http}', '{"4xx": "shrug"}', 'poll.http.4xx: a status or a class like 4xx, and one of {body,failed,canceled,not_found,auth,throttled,retry,refused}'),
   ('{poll,interval_s,running}', '[6, 3]', 'poll.interval_s.running: [shortest, longest] in seconds, for submitted, queued, running or unknown'),
-  ('{poll,timeout_s}', '"5"', 'poll.timeout_s: a number from 1 to 600'),
+  ('{poll,timeout_s}', '"5"', 'poll.timeout_s: a number from 1 to 25'),
   ('{cancel,confirmed}', '[]', 'cancel.confirmed: the HTTP statuses that confirm'),
   ('{fields,status}', '"$.a["', 'fields.status: no valid SQL/JSON path'),
   ('{fields,status}', 'null', 'fields.status: missing'),

@@ -2,7 +2,8 @@
  * Stage 30 · observation · _number_problems
  *
  * What is wrong with a profile's numbers: rates, times and limits that are no numbers or make no sense, and polling
- * intervals that are no ranges.
+ * intervals that are no ranges. Timeouts end below half of their lease: a request may wait as long for a
+ * connection as for its answer, and must not leave, or be answered, after its lease.
  *
  * Called by   _profile_problems
  * Writes      nothing
@@ -22,16 +23,16 @@ begin
       '%s: a number from %s to %s', pg_catalog.array_to_string(limits.path, '.'), limits.least, limits.most
     )
     from (values
-      ('{submit,timeout_s}'::text[],          1,     600),
+      ('{submit,timeout_s}'::text[],          1,     55),
       ('{submit,max_bytes}'::text[],          1024,  16777216),
-      ('{poll,timeout_s}'::text[],            1,     600),
+      ('{poll,timeout_s}'::text[],            1,     25),
       ('{poll,max_bytes}'::text[],            1024,  16777216),
       ('{poll,cap_s}'::text[],                1,     86400),
       ('{poll,overdue_s}'::text[],            10,    86400),
       ('{poll,not_found_grace_s}'::text[],    0,     86400),
       ('{poll,throttle_base_s}'::text[],      0.1,   3600),
       ('{poll,circuit_faults}'::text[],       1,     1000),
-      ('{cancel,timeout_s}'::text[],          1,     600),
+      ('{cancel,timeout_s}'::text[],          1,     25),
       ('{webhook,tolerance_s}'::text[],       1,     3600),
       ('{webhook,max_body}'::text[],          1024,  8388608),
       ('{fields,progress_scale}'::text[],     0.001, 1000000),
