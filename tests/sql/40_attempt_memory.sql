@@ -1,7 +1,7 @@
 -- Stage 40: an attempt remembers what its provider said of it, forward only, and from the first word on it is followed.
 begin;
 \ir support/fixtures.sql
-select plan(20);
+select plan(22);
 
 create function pg_temp.see(
   p_task text, p_status text, p_sequence bigint default null, p_source text default 'webhook', p_progress integer default null
@@ -80,6 +80,27 @@ select results_eq(
   $$ select attempt.status, attempt.known_status from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of never') $$,
   $$ values ('canceled', 'canceled') $$,
   'an attempt that was never submitted is over in every respect'
+);
+
+
+-- What only waited for an attempt's end is over with it; a contradiction is not.
+select fixture.job('slow', 'running');
+select aivedio._open_case(kind, attempt.id::text, attempt, null, '{}')
+from aivedio.task_attempts as attempt
+cross join unnest(array['overdue', 'not_found', 'conflict']) as waiting (kind)
+where attempt.id = fixture.id('attempt of slow');
+select pg_temp.see('slow', 'running');
+select is(
+  (select count(*) from aivedio.reconciliation_cases as known where known.attempt_id = fixture.id('attempt of slow') and known.state = 'open'),
+  3::bigint,
+  'a job that is overdue and still runs stays a case'
+);
+select pg_temp.see('slow', 'succeeded');
+select results_eq(
+  $$ select known.kind, known.resolution from aivedio.reconciliation_cases as known
+     where known.attempt_id = fixture.id('attempt of slow') order by known.kind $$,
+  $$ values ('conflict', null), ('not_found', 'ended'), ('overdue', 'ended') $$,
+  'until it ends'
 );
 
 select finish();

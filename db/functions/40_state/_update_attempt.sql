@@ -6,8 +6,8 @@
  * again, slowly, for as long as its case is open.
  *
  * Called by   _apply_locked
- * Writes      aivedio.task_attempts
- * Locks       nothing: the caller holds the attempt
+ * Writes      aivedio.task_attempts, aivedio.reconciliation_cases
+ * Locks       the cases' rows: the caller holds the attempt
  */
 create or replace function aivedio._update_attempt(
   p_attempt     aivedio.task_attempts,
@@ -42,6 +42,7 @@ begin
     p_attempt.error_class := p_observation.error_class;
     p_attempt.error_code := p_observation.error_code;
     p_attempt.error_detail := p_observation.error_detail;
+    perform aivedio._end_cases(p_attempt.id);
   elsif v_moves and p_attempt.terminal_at is null and v_observed in ('queued', 'running') then
     if aivedio._status_rank(v_observed) >= aivedio._status_rank(p_attempt.known_status) then
       p_attempt.known_status := v_observed;

@@ -83,6 +83,9 @@ begin
   end if;
 
   perform aivedio._resolve_cases(v_case.kind, v_case.subject, p_resolution, p_who, p_reason);
+  if p_resolution = 'failed' then
+    perform aivedio._end_cases(v_case.attempt_id);
+  end if;
   perform aivedio._audit(
     p_who, 'resolve_case', p_case::text, p_reason,
     pg_catalog.jsonb_build_object('kind', v_case.kind, 'resolution', p_resolution)
