@@ -21,7 +21,7 @@ from edge.process import Ready
 
 logger = logs.get(__name__)
 
-STEPS: Final = ("task_events", "outbox_events", "observations", "purge", "alarms")
+STEPS: Final = ("task_events", "outbox_events", "observations", "purge", "media", "alarms")
 EVERY: Final = 60.0
 # How often one step may follow itself within a round.
 REPEATS: Final = 8
@@ -81,7 +81,9 @@ async def _step(db: Database, step: str, stopping: asyncio.Event) -> None:
 
 
 def _did_something(step: str, before: Any, result: Any) -> bool:
-    """Partition steps answer how many are ahead, purge how many rows it emptied."""
+    """Partition steps answer how many are ahead, the others how much they did."""
+    if step == "media":
+        return bool(result)
     if step == "purge":
         return bool(isinstance(result, int) and result >= _PURGE_BATCH)
     if step == "alarms" or result is None:

@@ -1,7 +1,7 @@
 -- Stage 70: media that cannot be saved fails its task, once; media that nobody wants any more does nothing.
 begin;
 \ir support/fixtures.sql
-select plan(11);
+select plan(16);
 
 select fixture.job('task', 'provider_succeeded');
 select fixture.job('gone', 'provider_succeeded');
@@ -65,6 +65,31 @@ select is(
 select is(
   (select (told).verdict from held, aivedio.report_media(held.operation_id, held.lease_token, '{"done": {}}') as told), 'stale_lease',
   'and what was going on with the first one is over'
+);
+
+-- Workers that vanish, one after the other, on the same file.
+update aivedio.media_operations set status = 'done' where status <> 'failed';
+select fixture.job('cursed', 'provider_succeeded');
+select aivedio.open_media(
+  jsonb_build_object('aggregate_id', fixture.id('cursed'), 'attempt_id', fixture.id('attempt of cursed'))
+);
+create function pg_temp.die(p_minutes integer)
+returns bigint
+language plpgsql
+as $die$
+begin
+  perform set_config('aivedio.now', (timestamptz '2026-06-24 04:00:00+00' + make_interval(mins => p_minutes * 2))::text, true);
+  return (select count(*) from aivedio.claim_media('mortal') as held where held.task_id = fixture.id('cursed'));
+end;
+$die$;
+select is((select sum(pg_temp.die(number)) from generate_series(1, 5) as number), 5::numeric, 'an operation is tried five times');
+select is((aivedio.upkeep('media') ->> 'result')::integer, 0, 'while a worker may still report, nothing is given up');
+select is(pg_temp.die(7), 0::bigint, 'it is not handed out a sixth time');
+select is((aivedio.upkeep('media') ->> 'result')::integer, 1, 'but given up');
+select results_eq(
+  $$ select task.status, task.error_code from aivedio.generation_tasks as task where task.id = fixture.id('cursed') $$,
+  $$ values ('failed', 'media_failed') $$,
+  'and its task fails'
 );
 
 select finish();

@@ -73,7 +73,7 @@ begin
   v_observation.trace_id := p_inbox.trace_id;
 
   v_applied := aivedio._apply_locked(v_observation);
-  if v_observation.output_refs is not null then
+  if v_observation.output_refs is not null and v_applied.verdict <> 'stale_sequence' then
     perform aivedio._keep_outputs(v_observation);
   end if;
 

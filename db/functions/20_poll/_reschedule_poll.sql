@@ -30,6 +30,8 @@ declare
   v_now      constant timestamptz := aivedio._clock();
   v_rare     constant double precision := coalesce((p_profile #>> '{poll,overdue_s}')::double precision, 600);
   v_grace    constant double precision := coalesce((p_profile #>> '{poll,not_found_grace_s}')::double precision, 60);
+  v_lease    constant interval := pg_catalog.make_interval(secs => aivedio._setting('poll_lease_s')::double precision);
+  v_rest     constant interval := pg_catalog.make_interval(secs => aivedio._setting('hint_interval_s')::double precision);
   v_seen     constant boolean := p_answer.meaning = 'body'
     and (p_answer.observation).normalized_status is not null;
   v_early    boolean;
@@ -99,6 +101,11 @@ begin
 
   if p_answer.meaning in ('malformed', 'refused') then
     v_alarms := v_alarms || ('poll_' || p_answer.meaning);
+  end if;
+
+  -- A hint that came while the question was under way may tell of something newer than the answer.
+  if v_attempt.hinted_at > v_attempt.poll_lease_until - v_lease and v_attempt.terminal_at is null then
+    v_delay := least(v_delay, greatest(v_attempt.hinted_at + v_rest, v_now) - v_now);
   end if;
 
   update aivedio.task_attempts as attempt

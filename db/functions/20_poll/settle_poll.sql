@@ -59,7 +59,7 @@ begin
 
   if v_answer.meaning = 'body' then
     v_result := aivedio._apply_locked(v_answer.observation);
-    if (v_answer.observation).output_refs is not null then
+    if (v_answer.observation).output_refs is not null and v_result.verdict <> 'stale_sequence' then
       perform aivedio._keep_outputs(v_answer.observation);
     end if;
   else

@@ -4,7 +4,7 @@
  * Locks all media operations of an attempt, in the order of their ids. They are queue rows, so they come before the
  * project's stream; and who has one of them may have to open or close the others.
  *
- * Called by   open_media, report_media
+ * Called by   open_media, report_media, _give_up_media
  * Writes      nothing
  * Locks       the operations
  */

@@ -22,6 +22,7 @@ as $claim_media$
 declare
   v_now   constant timestamptz := aivedio._clock();
   v_lease constant interval := pg_catalog.make_interval(secs => aivedio._setting('media_lease_s')::double precision);
+  v_tries constant integer := aivedio._setting('media_retries');
 begin
   with unwanted as materialized (
     select operation.id
@@ -56,6 +57,8 @@ begin
     where operation.status in ('pending', 'running')
       and operation.next_try_at <= v_now
       and (operation.lease_until is null or operation.lease_until < v_now)
+      -- A worker that dies on a file must not die on it for ever: upkeep gives it up.
+      and operation.tries < v_tries
     order by operation.rescue_deadline nulls last, operation.next_try_at
     limit p_limit
     for no key update of operation skip locked

@@ -3,7 +3,8 @@
  *
  * One round of everything that must happen now and then, exactly one at a time however many call it. p_step names the
  * part, so that each runs in a transaction of its own: the process, or pg_cron, calls them in turn. Steps:
- * task_events, outbox_events, observations (partitions ahead), purge, alarms (what waits too long).
+ * task_events, outbox_events, observations (partitions ahead), purge, media (operations whose workers vanish), alarms
+ * (what waits too long).
  *
  * Called by   edge/operate/upkeep.py; pg_cron
  * Writes      what the steps write
@@ -18,11 +19,11 @@ security definer  -- operators run upkeep without the privileges of its parts
 set search_path = ''
 as $upkeep$
 begin
-  if p_step not in ('task_events', 'outbox_events', 'observations', 'purge', 'alarms') then
+  if p_step not in ('task_events', 'outbox_events', 'observations', 'purge', 'media', 'alarms') then
     raise exception 'there is no such step of upkeep'
       using errcode = 'VC902',
             detail  = pg_catalog.format('step %s', p_step),
-            hint    = 'Use task_events, outbox_events, observations, purge or alarms.';
+            hint    = 'Use task_events, outbox_events, observations, purge, media or alarms.';
   end if;
 
   if not pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('aivedio_upkeep'), 0) then
@@ -34,6 +35,7 @@ begin
     'ran', true,
     'result', case p_step
       when 'purge' then aivedio.purge()
+      when 'media' then aivedio._give_up_media()
       when 'alarms' then aivedio._watch_queues()
       else aivedio.create_partition(p_step)
     end
