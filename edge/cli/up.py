@@ -67,13 +67,15 @@ def up(options: Options, settings: Settings) -> int:
 def _up(options: Options, settings: Settings, display: Display) -> int:
     temporary = options.ephemeral or (options.once and options.data is None)
     path = None if temporary else options.data or folder.default_path()
-    port = None if options.once else layout.page_port(options.port)
+    layout.page_port(options.port)  # a port that is taken is said before anything starts
     with folder.owned(path, account.for_servers()) as data:
         display.say(f"AiVedio  {'(temporary data)' if temporary else data.path}")
         with _databases(data, settings, display) as (database_url, redis_url, servers):
             display.step("Bringing the database to this version")
             migrate.migrate(database_url, display.detail)
             pretend = options.once or settings.database_url is None
+            # Chosen as late as possible: another `up` may have taken it meanwhile.
+            port = None if options.once else layout.page_port(options.port)
             where = layout.places(port, pretend, database_url, redis_url)
             session = Session(options, data, where, servers, display)
             return asyncio.run(session.run(settings))

@@ -22,6 +22,7 @@ import psycopg
 import pytest
 
 from tests.py.browser.chromium import Browser
+from tests.py.support.ports import free_port
 from tests.py.support.processes import command, descendants, holding
 from tests.py.support.waiting import eventually
 
@@ -87,7 +88,10 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     clean = {name: text for name, text in os.environ.items() if not name.startswith("AIVEDIO_")}
     with output.open("wb") as stream:
         process = subprocess.Popen(
-            [sys.executable, "-m", "edge.cli.app", "up", "--data", str(folder)],
+            [
+                *(sys.executable, "-m", "edge.cli.app", "up"),
+                *("--data", str(folder), f"--port={free_port()}"),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,

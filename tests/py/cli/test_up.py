@@ -19,6 +19,7 @@ import httpx
 import psycopg
 import pytest
 
+from tests.py.support.ports import free_port
 from tests.py.support.processes import command, descendants, holding, python_for_everybody
 from tests.py.support.waiting import eventually
 
@@ -68,6 +69,8 @@ def start_up(place: Path, tmp_path: Path) -> Iterator[StartUp]:
     def start(*arguments: str, python: str = sys.executable, **popen: Any) -> Up:
         output = tmp_path / f"up-{len(started)}"
         data = [] if {"--once", "--ephemeral"} & {*arguments} else ["--data", str(place / "data")]
+        if not any(argument.startswith(("--port", "--once")) for argument in arguments):
+            data.append(f"--port={free_port()}")
         with output.open("wb") as stream:
             process = subprocess.Popen(
                 [python, "-m", "edge.cli.app", "up", *data, *arguments],
