@@ -128,7 +128,7 @@ class Edges(Rules):
             return "duplicate"
         if any(other.job == job and other is not attempt for other in self._siblings(attempt)):
             self.open_case("mapping", attempt)
-            if attempt.submit == "sent":
+            if attempt.submit in ("due", "sent"):
                 self._lose(attempt)
             return "conflict"
         attempt.job = job
@@ -154,13 +154,10 @@ class Edges(Rules):
             return "duplicate" if attempt.job == job else "refused"
         if attempt.over or attempt.submit not in ("due", "unknown"):
             return "refused"
-        own = attempt.status == "created"
-        if own:
+        if attempt.status == "created":
             self.emit(task, "submitting", "command")
             attempt.status = "submitting"
         verdict = self.accept(attempt, job)
-        if own and verdict == "conflict":
-            attempt.status = "created"
         task.audit.append("record_submission")
         return verdict
 

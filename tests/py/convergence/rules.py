@@ -81,6 +81,11 @@ class Rules:
         if known:
             known.resolution = resolution
 
+    def end_cases(self, attempt: Attempt) -> None:
+        """Close what only waited for the attempt's end."""
+        for kind in ("overdue", "not_found"):
+            self.close_case(kind, attempt, "ended")
+
     def end(self, attempt: Attempt, status: str, error: str | None = None) -> None:
         """Give an attempt its own end: it is asked and told nothing more."""
         attempt.status = attempt.known = status
@@ -195,6 +200,7 @@ class Rules:
         if seen.status in ENDS and (verdict == "applied" or (believed and not over)):
             assert seen.status
             self.end(attempt, seen.status, seen.error)
+            self.end_cases(attempt)
             attempt.seen_by = frozenset({seen.source})
             if attempt.cancel == "due":
                 attempt.cancel = None
@@ -327,6 +333,8 @@ class Rules:
         elif case.kind == "conflict" and attempt and attempt.over:
             attempt.poll = None
         case.resolution = resolution
+        if resolution == "failed" and attempt:
+            self.end_cases(attempt)
         return "applied"
 
     def _give_up(self, attempt: Attempt, error: str) -> None:

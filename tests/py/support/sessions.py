@@ -33,6 +33,10 @@ class Running:
         """Return once the statement waits for another session's lock."""
         wait_until_blocked(conninfo, self._session.info.backend_pid)
 
+    def is_done(self) -> bool:
+        """Return whether the statement has ended, well or not."""
+        return not self._thread.is_alive()
+
     def result(self, timeout: float = 20.0) -> Rows:
         """Return the statement's rows, or raise what it raised."""
         self._thread.join(timeout)
