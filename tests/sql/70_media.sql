@@ -1,7 +1,7 @@
 -- Stage 70: media work happens once per attempt, in order, fenced by tokens, and alone makes a task ready.
 begin;
 \ir support/fixtures.sql
-select plan(28);
+select plan(29);
 
 select fixture.job('task', 'provider_succeeded');
 insert into aivedio.attempt_outputs (attempt_id, ordinal, url, expires_at, created_at)
@@ -103,6 +103,12 @@ select aivedio._keep_outputs(fixture.observation(
   p_outputs => '[{"kind": "video", "url": "https://provider.example/1.mp4"}, {"kind": "image", "url": "https://provider.example/1.jpg"}]'
 ));
 select is((select count(output.url) from aivedio.attempt_outputs as output), 0::bigint, 'it stays forgotten, whatever is repeated');
+
+delete from aivedio.attempt_outputs;
+select aivedio._keep_outputs(fixture.observation(
+  fixture.id('attempt of task'), 'succeeded', p_outputs => '[{"kind": "video", "url": "https://provider.example/1.mp4"}]'
+));
+select is((select count(*) from aivedio.attempt_outputs as output), 0::bigint, 'nor is one kept that comes only after publication');
 
 -- A project may follow its media as closely as its jobs.
 insert into aivedio.project_settings (project_id, progress_step, progress_interval) values (fixture.id('other'), 1, '0');

@@ -28,12 +28,13 @@ begin
     v_ended + pg_catalog.make_interval(secs => (item.value ->> 'expires_in_s')::double precision),
     v_now
   from pg_catalog.jsonb_array_elements(p_observation.output_refs) with ordinality as item (value, place)
-  -- Once they were forgotten, nothing of them is wanted any more, not even one that was not there before.
+  -- After publication nobody wants them any more, whichever attempt they belong to.
   where not exists (
     select 1
-    from aivedio.attempt_outputs as forgotten
-    where forgotten.attempt_id = p_observation.attempt_id
-      and forgotten.purged_at is not null
+    from aivedio.task_attempts as attempt
+    join aivedio.generation_tasks as task on task.id = attempt.task_id
+    where attempt.id = p_observation.attempt_id
+      and task.status = 'ready'
   )
   on conflict (attempt_id, ordinal) do update
   set kind       = excluded.kind,
