@@ -374,11 +374,10 @@ class Edges(Rules):
 
 
 def keep_outputs(attempt: Attempt, seen: Seen) -> None:
-    """Keep where the results of a success are, unless they were fetched and forgotten."""
-    if any(not held for held in attempt.outputs.values()):
-        return
-    for place in range(1, seen.outputs + 1):
-        attempt.outputs[place] = True
+    """Keep where the results of a success are, until they are published."""
+    if attempt.task.status != "ready":
+        for place in range(1, seen.outputs + 1):
+            attempt.outputs.setdefault(place, True)
 
 
 def _before(when: datetime | None, other: datetime | None) -> bool:

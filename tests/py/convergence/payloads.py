@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
@@ -83,7 +84,11 @@ def prepare(session: Connection) -> None:
 
 def job_of(attempt: Attempt) -> str:
     """Return the id under which the provider holds an attempt."""
-    return f"job-{attempt.id.hex}"
+    return job_id(attempt.id)
+
+
+def job_id(attempt: UUID) -> str:
+    return f"job-{attempt.hex}"
 
 
 def response(status: int, body: object) -> dict[str, Any]:
