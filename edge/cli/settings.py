@@ -56,6 +56,10 @@ def _listen(value: str) -> str:
     return value
 
 
+def _no_rocketmq(value: str) -> str:
+    raise ValueError("this version carries messages by pgmq only: unset the variable")
+
+
 def _listed(value: Any) -> Any:
     if isinstance(value, str):
         return [part for part in value.replace(",", " ").split() if part]
@@ -73,8 +77,8 @@ class Settings(BaseSettings):
     redis_url: Annotated[SecretStr, AfterValidator(_redis_url)] | None = Field(
         default=None, description="Redis or Valkey, used for Pub/Sub only"
     )
-    rocketmq_endpoints: str | None = Field(
-        default=None, description="RocketMQ 5 proxy, host:port; without it the bus is pgmq"
+    rocketmq_endpoints: Annotated[str, AfterValidator(_no_rocketmq)] | None = Field(
+        default=None, description="reserved for RocketMQ; the bus is pgmq, in the database"
     )
     public_url: Annotated[str, AfterValidator(_web_url)] | None = Field(
         default=None, description="the gateway as browsers see it"

@@ -54,6 +54,7 @@ def test_trusted_proxies_are_networks_separated_by_commas_or_spaces(
         ("WEBHOOK_LISTEN", "8081", "host:port"),
         ("GATEWAY_LISTEN", "::1:99999", "host:port"),
         ("ADMIN_PORT", "70000", "65535"),
+        ("ROCKETMQ_ENDPOINTS", "127.0.0.1:8081", "pgmq only"),
         ("JWT_SECRET", "hunter2", "32"),
         ("TRUSTED_PROXIES", "everybody", "network"),
         ("LOG_LEVEL", "loud", "'info'"),
