@@ -188,7 +188,7 @@ class Crowd:
         return rows(
             session,
             "select aivedio.upkeep(%s) ->> 'ran'",
-            chance.choice(["alarms", "purge", "task_events"]),
+            chance.choice(["alarms", "purge", "media"]),
         )
 
     def _look(self, session: Connection, chance: random.Random) -> Rows:

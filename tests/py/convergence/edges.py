@@ -204,7 +204,7 @@ class Edges(Rules):
         verdict = "duplicate"
         if seen:
             verdict = self.observe(attempt, seen)
-            keep_outputs(attempt, seen)
+            keep_outputs(attempt, seen, verdict)
         return self._schedule(attempt, meaning, seen, verdict, wait)
 
     def _schedule(
@@ -237,6 +237,12 @@ class Edges(Rules):
         elif attempt.deadline < self.now:
             self.open_case("overdue", attempt, once=True)
             attempt.poll = delay.latest(rare)
+        asked_at = attempt.poll_lease and attempt.poll_lease - seconds(POLL_LEASE)
+        if attempt.hinted and asked_at and attempt.hinted > asked_at and attempt.poll:
+            if not attempt.over:
+                # Somebody said that there is news while the question was under way.
+                soon = Window.at(max(self.now, attempt.hinted + seconds(HINT_REST)))
+                attempt.poll = attempt.poll.earliest(soon)
         if meaning == "throttled":
             until = self.blocked.get(attempt.task.provider.name, self.now)
             until = self.blocked[attempt.task.provider.name] = max(until, self.now + seconds(wait))
@@ -345,7 +351,7 @@ class Edges(Rules):
             delivery.state, delivery.verdict = "done", "hint"
         else:
             delivery.verdict = self.observe(owners[0], delivery.seen)
-            keep_outputs(owners[0], delivery.seen)
+            keep_outputs(owners[0], delivery.seen, delivery.verdict)
             delivery.state = "done"
 
     def _process_orphan(self, delivery: Delivery) -> None:
@@ -373,9 +379,9 @@ class Edges(Rules):
         attempt.hinted = max(self.now, hinted + rest) if hinted is not None else self.now
 
 
-def keep_outputs(attempt: Attempt, seen: Seen) -> None:
+def keep_outputs(attempt: Attempt, seen: Seen, verdict: str) -> None:
     """Keep where the results of a success are, until they are published."""
-    if attempt.task.status != "ready":
+    if attempt.task.status != "ready" and verdict != "stale_sequence":
         for place in range(1, seen.outputs + 1):
             attempt.outputs.setdefault(place, True)
 

@@ -68,6 +68,8 @@ class Model(Edges):
                 held = operation.lease is not None and operation.lease >= self.now
                 if held or not is_due(operation.due, self.now):
                     continue
+                if self.is_wanted(attempt) and operation.tries >= MEDIA_TRIES:
+                    continue
                 if self.is_wanted(attempt):
                     operation.status = "running"
                     operation.tries += 1
@@ -77,6 +79,26 @@ class Model(Edges):
                 else:
                     operation.status, operation.lease = "failed", None
         return handed
+
+    def give_up_media(self) -> int:
+        """End the operation whose last worker is gone for longest; answer whether there is one."""
+        gone = [
+            (operation.lease, operation)
+            for attempt in self.attempts
+            for operation in attempt.operations.values()
+            if operation.status == "running"
+            and operation.tries >= MEDIA_TRIES
+            and operation.lease is not None
+            and operation.lease < self.now
+        ]
+        if not gone:
+            return 0
+        _, operation = min(gone, key=lambda entry: entry[0])
+        operation.status, operation.lease = "failed", None
+        if self.is_wanted(operation.attempt):
+            operation.attempt.task.error = "media_failed"
+            self.emit(operation.attempt.task, "failed", "media", operation.attempt)
+        return 1
 
     def report_media(
         self,

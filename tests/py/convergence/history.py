@@ -127,6 +127,13 @@ class History(Talks):
         self.comparison.check()
         return handed
 
+    def give_up_media(self) -> int:
+        ((told,),) = self._call("select (aivedio.upkeep('media') ->> 'result')::int")
+        given_up = self.model.give_up_media()
+        assert told == given_up
+        self.comparison.check()
+        return given_up
+
     def report(
         self,
         operation: Operation,

@@ -254,6 +254,17 @@ class Histories(Moves):
             retry=report == "failed",
         )
 
+    @precondition(lambda self: any(o.status == "running" for o in self._operations()))
+    @rule(times=st.integers(1, 5))
+    def lose_media(self, times: int) -> None:
+        """Worker after worker claims what there is to do, and is never heard of again."""
+        for _ in range(times):
+            self.history.advance(61)
+            self.history.claim_media()
+        self.history.advance(61)
+        while self.history.give_up_media():
+            pass
+
     @precondition(lambda self: any(self.model.is_wanted(a) for a in self.model.attempts))
     @rule(at=pick, steps=st.integers(1, 4))
     def publish(self, at: int, steps: int) -> None:
