@@ -1,7 +1,7 @@
 -- Stage 70: media work happens once per attempt, in order, fenced by tokens, and alone makes a task ready.
 begin;
 \ir support/fixtures.sql
-select plan(29);
+select plan(31);
 
 select fixture.job('task', 'provider_succeeded');
 insert into aivedio.attempt_outputs (attempt_id, ordinal, url, expires_at, created_at)
@@ -109,6 +109,24 @@ select aivedio._keep_outputs(fixture.observation(
   fixture.id('attempt of task'), 'succeeded', p_outputs => '[{"kind": "video", "url": "https://provider.example/1.mp4"}]'
 ));
 select is((select count(*) from aivedio.attempt_outputs as output), 0::bigint, 'nor is one kept that comes only after publication');
+
+-- P8: what the provider deletes first is fetched first, and somebody is told before it is gone.
+select fixture.job('later', 'provider_succeeded', 'rescue');
+select fixture.job('sooner', 'provider_succeeded', 'rescue');
+insert into aivedio.attempt_outputs (attempt_id, ordinal, url, expires_at, created_at)
+select fixture.id('attempt of ' || job.name), 1, 'https://provider.example/2.mp4', aivedio._clock() + job.rest, aivedio._clock()
+from (values ('later', interval '50 minutes'), ('sooner', interval '10 minutes')) as job (name, rest);
+select aivedio.open_media(jsonb_build_object('aggregate_id', fixture.id(name), 'attempt_id', fixture.id('attempt of ' || name)))
+from (values ('later'), ('sooner')) as job (name);
+select aivedio._watch_queues();
+select results_eq(
+  $$ select operation.task_id from aivedio.alarms as alarm join aivedio.media_operations as operation on operation.id::text = alarm.subject
+     where alarm.kind = 'media_rescue' $$,
+  $$ values (fixture.id('sooner')) $$,
+  'what will be deleted within minutes is alarmed'
+);
+select is((select claimed.task_id from aivedio.claim_media('worker', 1) as claimed), fixture.id('sooner'), 'and handed out first');
+select aivedio.claim_media('worker', 9);
 
 -- A project may follow its media as closely as its jobs.
 insert into aivedio.project_settings (project_id, progress_step, progress_interval) values (fixture.id('other'), 1, '0');

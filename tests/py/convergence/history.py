@@ -127,6 +127,11 @@ class History(Talks):
         self.comparison.check()
         return handed
 
+    def purge(self) -> None:
+        """Empty what has served its time: nothing that the model knows of."""
+        self._call("select aivedio.upkeep('purge')")
+        self.comparison.check()
+
     def give_up_media(self) -> int:
         ((told,),) = self._call("select (aivedio.upkeep('media') ->> 'result')::int")
         given_up = self.model.give_up_media()

@@ -206,3 +206,23 @@ def test_a_canceled_task_was_never_submitted_in_any_respect(history: History) ->
     attempt = begin(history)
     history.cancel(attempt.task)
     assert (attempt.status, attempt.known, attempt.submit) == ("canceled", "canceled", "withdrawn")
+
+
+def test_a_callback_that_waited_is_applied(history: History) -> None:
+    """W4: how old it may be was judged when it came."""
+    attempt = submit(history)
+    history.callback(attempt, seen(attempt, "running"))
+    history.advance(20 * 60)
+    assert history.work() == ["applied"]
+
+
+def test_a_repeat_is_known_after_its_payload_is_gone(history: History) -> None:
+    """W13: three days later, and after the payload was purged."""
+    attempt = submit(history)
+    event = history.callback(attempt, seen(attempt, "succeeded"))
+    history.work()
+    for days in (3, 30):
+        history.advance(days * 86400)
+        history.purge()
+        history.callback(attempt, seen(attempt, "succeeded"), event=event)
+        assert history.work() == []

@@ -55,10 +55,17 @@ def prove(run: Run, version: int, files: list[Path]) -> subprocess.CompletedProc
     cluster.create_database(DATABASE)
     psql = prepare(cluster)
     everything = sorted(SQL.glob("*.sql")) + ([ONLY_ON_15] if version == 15 else [])
+    return run_files(cluster, DATABASE, psql, files or everything)
+
+
+def run_files(
+    cluster: Cluster, database: str, psql: str, files: list[Path]
+) -> subprocess.CompletedProcess[str]:
+    """Run pg_prove on files in a database that `prepare` has prepared."""
     return subprocess.run(
         [
             *("pg_prove", "--psql-bin", psql, "--ext", ".sql"),
-            *(str(path) for path in files or everything),
+            *(str(path) for path in files),
         ],
         env={
             "PATH": os.environ["PATH"],
@@ -66,7 +73,7 @@ def prove(run: Run, version: int, files: list[Path]) -> subprocess.CompletedProc
             "PGHOST": cluster.socket,
             "PGPORT": str(cluster.port),
             "PGUSER": "postgres",
-            "PGDATABASE": DATABASE,
+            "PGDATABASE": database,
             "PGOPTIONS": "-c search_path=public,tap -c client_min_messages=warning",
         },
         stdout=subprocess.PIPE,
@@ -76,10 +83,10 @@ def prove(run: Run, version: int, files: list[Path]) -> subprocess.CompletedProc
     )
 
 
-def prepare(cluster: Cluster) -> str:
+def prepare(cluster: Cluster, database: str = DATABASE) -> str:
     """Put pgTAP into schema tap, readable by every role, and return the psql to use."""
     psql = str(installed_binaries(15) / "psql")
-    conninfo = cluster.conninfo(DATABASE)
+    conninfo = cluster.conninfo(database)
     with psycopg.connect(conninfo, autocommit=True) as connection:
         connection.execute("create schema tap")
         connection.execute("grant usage on schema tap to public")
