@@ -13,7 +13,10 @@ from edge.cli.processes import PROCESSES
 from edge.cli.settings import Settings
 
 DEFAULT_PORT = 8080
-_PORTS = range(20_000, 32_000)
+# Not from the range that the kernel hands out for outgoing connections: one of those may be
+# taken in the moment before the process that is to listen there does.
+_BLOCK = 32
+_BLOCKS = range(20_000, 32_000, _BLOCK)
 
 # The turn in which a process stops: first what takes in work, last what shows it.
 _STOPS = {
@@ -37,14 +40,21 @@ class PortTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things of this run are reached. `pretend`: with a pretend provider and media plane."""
+    """
+    Where things of this run are reached.
+
+    `pretend`: with a pretend provider and media plane. `guard` listens on the first port of the
+    block that the others come from, so that no other run takes them; it lives as long as this.
+    """
 
     database_url: str
     redis_url: str
     gateway: int
     webhook: int
     provider: int
+    admin: tuple[int, ...]
     pretend: bool
+    guard: socket.socket
 
     @property
     def public_url(self) -> str:
@@ -59,8 +69,10 @@ class Places:
 
 def places(port: int | None, pretend: bool, database_url: str, redis_url: str) -> Places:
     """Choose the ports that were not asked for."""
-    gateway, webhook, provider = _free_ports(3)
-    return Places(database_url, redis_url, port or gateway, webhook, provider, pretend)
+    guard, (gateway, webhook, provider, *admin) = _free_block()
+    return Places(
+        database_url, redis_url, port or gateway, webhook, provider, tuple(admin), pretend, guard
+    )
 
 
 def page_port(asked: int | None) -> int | None:
@@ -76,10 +88,9 @@ def page_port(asked: int | None) -> int | None:
 def parts(where: Places) -> list[Part]:
     """Return every process of this run, each with an admin port of its own."""
     stops = _STOPS | (_STOPS_PRETENDED if where.pretend else {})
-    ports = _free_ports(len(stops))
     return [
         Part(name, turn, {"AIVEDIO_ADMIN_PORT": str(port)}, PROCESSES[name].winds_up)
-        for (name, turn), port in zip(stops.items(), ports, strict=True)
+        for (name, turn), port in zip(stops.items(), where.admin, strict=False)
     ]
 
 
@@ -107,20 +118,26 @@ def environment(settings: Settings, data: Folder, where: Places) -> dict[str, st
     return {**os.environ, **own}
 
 
-def _free_ports(count: int) -> list[int]:
+def _free_block() -> tuple[socket.socket, list[int]]:
     """
-    Return loopback ports that nobody listens on.
+    Return loopback ports that nobody listens on, and the socket that keeps other runs off them.
 
-    Not from the range that the kernel hands out for outgoing connections: one of those may be
-    taken in the moment before the process that is to listen there does.
+    A process listens seconds after its port was chosen; without the guard two runs that start
+    together may choose the same.
     """
-    found: list[int] = []
-    for port in random.sample(_PORTS, len(_PORTS)):
-        if _is_free(port):
-            found.append(port)
-            if len(found) == count:
-                return found
-    raise PortTaken(f"Fewer than {count} ports are free in {_PORTS.start} to {_PORTS.stop - 1}.")
+    for first in random.sample(_BLOCKS, len(_BLOCKS)):
+        guard = socket.socket()
+        try:
+            guard.bind(("127.0.0.1", first))
+            guard.listen()
+        except OSError:
+            guard.close()
+            continue
+        ports = [first + offset for offset in range(1, _BLOCK)]
+        if all(_is_free(port) for port in ports):
+            return guard, ports
+        guard.close()
+    raise PortTaken(f"No {_BLOCK} ports in a row are free from {_BLOCKS.start} on.")
 
 
 def _is_free(port: int) -> bool:

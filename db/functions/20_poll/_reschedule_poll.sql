@@ -31,7 +31,9 @@ declare
   v_rare     constant double precision := coalesce((p_profile #>> '{poll,overdue_s}')::double precision, 600);
   v_grace    constant double precision := coalesce((p_profile #>> '{poll,not_found_grace_s}')::double precision, 60);
   v_lease    constant interval := pg_catalog.make_interval(secs => aivedio._setting('poll_lease_s')::double precision);
-  v_rest     constant interval := pg_catalog.make_interval(secs => aivedio._setting('hint_interval_s')::double precision);
+  v_rest     constant interval := pg_catalog.make_interval(
+    secs => aivedio._setting('hint_interval_s')::double precision
+  );
   v_seen     constant boolean := p_answer.meaning = 'body'
     and (p_answer.observation).normalized_status is not null;
   v_early    boolean;

@@ -77,10 +77,8 @@ begin
         then 'coalesced'
       else 'applied'
     end;
-    if v_result.verdict = 'applied' then
-      v_result.new_status := v_transition.new_status;
-      v_result.progress_only := true;
-    end if;
+    v_result.new_status := v_transition.new_status;
+    v_result.progress_only := true;
     return v_result;
   end if;
 

@@ -43,7 +43,7 @@ begin
     p_attempt.error_code := p_observation.error_code;
     p_attempt.error_detail := p_observation.error_detail;
     perform aivedio._end_cases(p_attempt.id);
-  elsif v_moves and p_attempt.terminal_at is null and v_observed in ('queued', 'running') then
+  elsif v_moves and v_observed in ('queued', 'running') then
     if aivedio._status_rank(v_observed) >= aivedio._status_rank(p_attempt.known_status) then
       p_attempt.known_status := v_observed;
     end if;

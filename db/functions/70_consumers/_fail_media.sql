@@ -4,7 +4,7 @@
  * A media operation failed: it becomes due again later, or, when that is hopeless or has been tried often
  * enough, its task fails with a public error.
  *
- * Called by   report_media, holding operation → stream → task → attempt
+ * Called by   report_media, _give_up_media, holding operation → stream → task → attempt
  * Writes      aivedio.media_operations, aivedio.alarms; what _emit writes
  * Locks       the alarm's row
  */

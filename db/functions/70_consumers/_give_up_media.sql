@@ -6,7 +6,7 @@
  * nothing.
  *
  * Called by   upkeep
- * Writes      what _fail_media writes
+ * Writes      aivedio.media_operations; what _fail_media writes
  * Locks       operations of the attempt → project stream → task → attempt → alarm
  */
 create or replace function aivedio._give_up_media()

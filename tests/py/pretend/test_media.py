@@ -175,4 +175,4 @@ async def test_work_for_a_task_that_went_another_way_is_dropped(
     )
     async with working(database):
         await until(lambda: operations(session)[0][1] == "failed", timeout=20)
-    assert operations(session) == [("backhaul", "failed", 1, "not_wanted")]
+    assert operations(session) == [("backhaul", "failed", 0, "not_wanted")]

@@ -80,7 +80,7 @@ async def test_operations_open_and_credits_book_once(
         [(good, "reserve"), (good, "settle"), (bad, "reserve"), (bad, "refund")]
     )
     dead = admin.execute("select headers ->> 'error' from pgmq.a_aivedio_media").fetchall()
-    assert dead == [("VC701: message names no task or attempt",)]
+    assert dead == [("Rejected VC701: message names no task or attempt",)]
 
 
 def _queued(connect: Connect) -> int:
