@@ -1,7 +1,7 @@
 -- Stage 40: an attempt remembers what its provider said of it, forward only, and from the first word on it is followed.
 begin;
 \ir support/fixtures.sql
-select plan(22);
+select plan(39);
 
 create function pg_temp.see(
   p_task text, p_status text, p_sequence bigint default null, p_source text default 'webhook', p_progress integer default null
@@ -53,7 +53,14 @@ select is(pg_temp.see('counted', 'running', 5, p_progress => 10), 'applied runni
 select is(pg_temp.see('counted', 'running', 5, 'poll', 10), 'duplicate running', 'a poll sees what a callback has brought: nothing new');
 select is(pg_temp.see('counted', 'succeeded', 5, 'poll'), 'stale_sequence running', 'another state at the same place is not believed');
 select is(pg_temp.see('counted', 'queued', 4, 'poll'), 'stale_sequence running', 'nor is what falls behind');
-select is(pg_temp.see('counted', 'succeeded', 6), 'applied provider_succeeded', 'the end comes with the next one');
+select is(pg_temp.see('counted', 'running', 4, p_progress => 90), 'stale_sequence running', 'nor progress from there');
+select is(
+  (select attempt.progress from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of counted')), 10::smallint,
+  'and the attempt does not keep it'
+);
+select is(pg_temp.see('counted', 'queued', 9), 'stale_status running', 'what goes back is refused');
+select is(pg_temp.see('counted', null, 9), 'unknown_word running', 'what means nothing, too');
+select is(pg_temp.see('counted', 'succeeded', 6), 'applied provider_succeeded', 'and neither counts: the end comes with the next one');
 select is(pg_temp.see('counted', 'succeeded', 6, 'poll'), 'duplicate provider_succeeded', 'and is the same end when a poll sees it');
 
 select fixture.job('lost', 'provider_status_unknown');
@@ -72,6 +79,53 @@ select pg_temp.see('again', 'failed', 4);
 select is(pg_temp.remembers('again'), 'running accepted', 'an overtaken failure does not end an old attempt');
 select pg_temp.see('again', 'succeeded', 6);
 select is(pg_temp.remembers('again'), 'succeeded accepted', 'so that its late success can be adopted');
+
+-- It may begin to count, and count no more.
+select fixture.task('uncounted', 'running');
+select fixture.attempt('uncounted', 'attempt of uncounted', 'queued', p_provider_task_id => 'three');
+select fixture.attempt('uncounted', 'third', 'running', p_provider_task_id => 'four');
+select is(pg_temp.see('uncounted', 'running', 5), 'stale_attempt running', 'an old attempt begins to count');
+select is(pg_temp.remembers('uncounted'), 'running accepted', 'and goes its way');
+select is(pg_temp.see('uncounted', 'succeeded'), 'stale_attempt running', 'its success comes without a number');
+select is(pg_temp.remembers('uncounted'), 'succeeded accepted', 'and ends it');
+
+update aivedio.task_attempts set status = 'unknown', terminal_at = null, known_status = 'running' where id = fixture.id('attempt of uncounted');
+select pg_temp.see('uncounted', null);
+select is(pg_temp.remembers('uncounted'), 'unknown accepted', 'a word that means nothing does not lead out of unknown');
+
+-- Neither its status nor its progress goes back.
+create function pg_temp.further(p_task text)
+returns text
+language sql
+as $further$
+  select concat_ws(' ', attempt.status, attempt.known_status, attempt.progress)
+  from aivedio.task_attempts as attempt
+  where attempt.id = fixture.id('attempt of ' || p_task);
+$further$;
+
+select fixture.job('forward', 'running');
+select pg_temp.see('forward', 'running', p_progress => 50);
+select is(pg_temp.see('forward', 'running', p_progress => 40), 'duplicate running', 'progress that falls is nothing new');
+select is(pg_temp.further('forward'), 'running running 50', 'and is forgotten');
+select fixture.job('canceling', 'cancel_requested');
+select is(pg_temp.see('canceling', 'queued'), 'duplicate cancel_requested', 'a job that shall be canceled is said to be queued again');
+select is(pg_temp.further('canceling'), 'running running', 'it is not');
+select fixture.job('found', 'provider_status_unknown');
+select pg_temp.see('found', 'queued');
+select is(pg_temp.further('found'), 'running running', 'nor is one that was lost for a while');
+
+-- A word that means nothing is no proof that polls work again.
+update aivedio.task_attempts set poll_failures = 3 where id = fixture.id('attempt of forward');
+select pg_temp.see('forward', null, p_source => 'poll');
+select is((select attempt.poll_failures from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of forward')), 3, 'failures go on being counted');
+select pg_temp.see('forward', 'running', p_source => 'poll');
+select is((select attempt.poll_failures from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of forward')), 0, 'until something is understood');
+
+select throws_ok(
+  $$ select aivedio._apply_locked(fixture.observation(fixture.id('nobody'), 'running')) $$,
+  'VC402', 'there is no such attempt',
+  'nothing is applied to an attempt that does not exist'
+);
 
 -- A task that is canceled before its submission leaves no attempt behind that seems to wait.
 select fixture.job('never', 'created');

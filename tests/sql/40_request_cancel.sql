@@ -1,7 +1,7 @@
 -- Stage 40: a cancel request is not a cancellation, unless nothing was submitted yet.
 begin;
 \ir support/fixtures.sql
-select plan(20);
+select plan(24);
 
 create function pg_temp.cancel(p_task text)
 returns aivedio.applied
@@ -69,6 +69,24 @@ select is(
   (select known.kind from aivedio.reconciliation_cases as known where known.attempt_id = fixture.id('attempt of running')),
   'stale_success',
   'with a case, because it was paid for'
+);
+
+select is(
+  (aivedio.apply_observation(fixture.observation(fixture.id('attempt of submitted'), 'canceled'))).status, 'canceled',
+  'a cancellation that was asked for'
+);
+select is(
+  (select task.error_code from aivedio.generation_tasks as task where task.id = fixture.id('submitted')), null,
+  'is no error'
+);
+
+select is(
+  (aivedio.apply_observation(fixture.observation(fixture.id('attempt of queued'), 'failed'))).status, 'failed',
+  'only a success is discarded: a failure is one'
+);
+select is_empty(
+  $$ select known.kind from aivedio.reconciliation_cases as known where known.attempt_id = fixture.id('attempt of queued') $$,
+  'which costs nothing'
 );
 
 select throws_ok(

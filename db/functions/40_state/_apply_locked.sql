@@ -51,7 +51,7 @@ begin
     v_task.status := v_judgement.new_status;
     v_task.error_code := null;
     v_task.error_message := null;
-    if v_judgement.progress_only or v_observed in ('queued', 'running') then
+    if v_observed in ('queued', 'running') then
       v_task.progress := greatest(v_task.progress, p_observation.progress);
       v_task.progress_at := v_now;
     elsif v_observed = 'succeeded' then
