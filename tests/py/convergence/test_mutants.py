@@ -26,7 +26,19 @@ MODEL = settings(SHORT, max_examples=60, stateful_step_count=40, phases=[Phase.g
 FIRST = ("40_matrix.sql", "40_attempt_memory.sql", "40_apply_observation.sql")
 
 # What cannot be noticed, because it changes nothing, each with the reason.
-EQUIVALENT: dict[str, str] = {}
+SUCCEEDED = "the current attempt of such a task has succeeded: the same end is a duplicate anyway"
+EQUIVALENT = {
+    **{
+        f"task_transitions: {status}, succeeded: terminal None becomes duplicate None": SUCCEEDED
+        for status in ("provider_succeeded", "processing_media", "ready")
+    },
+    "_judge: p_task.cancel_requested_at is not null → true (2)": (
+        "without a cancel request the project's settings are not read, so nothing is discarded"
+    ),
+    "_apply_locked: v_attempt.submit_state = 'unknown' → true": (
+        "a case of a lost submission is open only while its outcome is unknown"
+    ),
+}
 
 pytestmark = pytest.mark.timeout(3600)
 
