@@ -3,7 +3,7 @@
  *
  * Opens a case about an attempt unless it is open already: a condition that every poll meets again is one fact.
  *
- * Called by   _reschedule_poll
+ * Called by   _reschedule_poll, _watch_attempts
  * Writes      aivedio.reconciliation_cases
  * Locks       the case's row
  */

@@ -4,7 +4,7 @@
  * One round of everything that must happen now and then, exactly one at a time however many call it. p_step names the
  * part, so that each runs in a transaction of its own: the process, or pg_cron, calls them in turn. Steps:
  * task_events, outbox_events, observations (partitions ahead), purge, media (operations whose workers vanish), alarms
- * (what waits too long).
+ * (what waits too long, and jobs past their deadline that cannot be asked about).
  *
  * Called by   edge/operate/upkeep.py; pg_cron
  * Writes      what the steps write
@@ -36,7 +36,7 @@ begin
     'result', case p_step
       when 'purge' then aivedio.purge()
       when 'media' then aivedio._give_up_media()
-      when 'alarms' then aivedio._watch_queues()
+      when 'alarms' then aivedio._watch_attempts() + aivedio._watch_queues()
       else aivedio.create_partition(p_step)
     end
   );
