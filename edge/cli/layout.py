@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from edge.cli.fleet import Part
@@ -40,12 +42,7 @@ class PortTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """
-    Where things of this run are reached.
-
-    `pretend`: with a pretend provider and media plane. `guard` listens on the first port of the
-    block that the others come from, so that no other run takes them; it lives as long as this.
-    """
+    """Where things of this run are reached. `pretend`: with a pretend provider and media plane."""
 
     database_url: str
     redis_url: str
@@ -54,7 +51,6 @@ class Places:
     provider: int
     admin: tuple[int, ...]
     pretend: bool
-    guard: socket.socket
 
     @property
     def public_url(self) -> str:
@@ -67,12 +63,14 @@ class Places:
         return f"http://127.0.0.1:{self.provider}"
 
 
-def places(port: int | None, pretend: bool, database_url: str, redis_url: str) -> Places:
-    """Choose the ports that were not asked for."""
+@contextmanager
+def places(port: int | None, pretend: bool, database_url: str, redis_url: str) -> Iterator[Places]:
+    """Choose the ports that were not asked for, and keep other runs off them meanwhile."""
     guard, (gateway, webhook, provider, *admin) = _free_block()
-    return Places(
-        database_url, redis_url, port or gateway, webhook, provider, tuple(admin), pretend, guard
-    )
+    with guard:
+        yield Places(
+            database_url, redis_url, port or gateway, webhook, provider, tuple(admin), pretend
+        )
 
 
 def page_port(asked: int | None) -> int | None:

@@ -76,9 +76,9 @@ def _up(options: Options, settings: Settings, display: Display) -> int:
             pretend = options.once or settings.database_url is None
             # Chosen as late as possible: another `up` may have taken it meanwhile.
             port = None if options.once else layout.page_port(options.port)
-            where = layout.places(port, pretend, database_url, redis_url)
-            session = Session(options, data, where, servers, display)
-            return asyncio.run(session.run(settings))
+            with layout.places(port, pretend, database_url, redis_url) as where:
+                session = Session(options, data, where, servers, display)
+                return asyncio.run(session.run(settings))
 
 
 @contextmanager

@@ -117,14 +117,14 @@ async def test_a_child_that_does_not_listen_is_killed(tmp_path: Path) -> None:
 
 def test_a_submission_in_flight_has_the_time_to_be_answered() -> None:
     """Cut off, nobody would know whether the provider took it."""
-    where = layout.places(1, True, "", "")
-    within = {part.name: part.stops_within for part in layout.parts(where)}
+    with layout.places(1, True, "", "") as where:
+        within = {part.name: part.stops_within for part in layout.parts(where)}
     submission = json.loads(REPLICATE.read_text().split("$profile$")[1])["submit"]["timeout_s"]
     # For a place at its host, and for the answer.
     assert within["submit"] == PROCESSES["submit"].winds_up > 2 * submission
 
 
 def test_the_pretend_provider_stops_after_those_who_wait_for_its_answers() -> None:
-    where = layout.places(1, True, "", "")
-    turn = {part.name: part.stops for part in layout.parts(where)}
+    with layout.places(1, True, "", "") as where:
+        turn = {part.name: part.stops for part in layout.parts(where)}
     assert turn["pretend-provider"] > max(turn["submit"], turn["poll"])
