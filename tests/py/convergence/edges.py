@@ -161,6 +161,21 @@ class Edges(Rules):
         task.audit.append("record_submission")
         return verdict
 
+    def watch(self) -> int:
+        """Find the late ones that no poll would notice; answer how many there are."""
+        late = [
+            attempt
+            for attempt in self.attempts
+            if not attempt.over
+            and attempt.submit == "accepted"
+            and attempt.deadline < self.now
+            and (attempt.job is None or attempt.poll is None)
+            and self.case("overdue", attempt) is None
+        ]
+        for attempt in late:
+            self.open_case("overdue", attempt)
+        return len(late)
+
     def forgotten(self) -> list[Attempt]:
         """Return attempts that may still end, and that nobody would ever hear of again."""
         return [

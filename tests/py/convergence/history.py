@@ -127,6 +127,14 @@ class History(Talks):
         self.comparison.check()
         return handed
 
+    def watch(self) -> int:
+        """Let upkeep look for jobs that are late and cannot be asked about."""
+        ((told,),) = self._call("select aivedio._watch_attempts()")
+        late = self.model.watch()
+        assert told == late
+        self.comparison.check()
+        return late
+
     def purge(self) -> None:
         """Empty what has served its time: nothing that the model knows of."""
         self._call("select aivedio.upkeep('purge')")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tests.py.convergence.history import History
-from tests.py.convergence.payloads import job_of
+from tests.py.convergence.payloads import LIFE, job_of
 from tests.py.convergence.things import FINAL, Attempt, Operation, Seen, Task, Window
 from tests.py.support.sessions import Connection
 
@@ -153,6 +153,8 @@ class Moves(RuleBasedStateMachine):
     @rule(pause=st.sampled_from(PAUSES))
     def advance(self, pause: float) -> None:
         self.history.advance(pause)
+        if pause > LIFE:
+            self.history.watch()
 
     def _to_come(self) -> list[Window]:
         due = [w for a in self.model.attempts for w in (a.poll, a.submit_due, a.cancel_due)]
