@@ -25,7 +25,7 @@ from tests.py.support.waiting import eventually
 
 Setup = Callable[[Connection], tuple[Sequence[Job], Sequence[Step]]]
 
-pytestmark = [pytest.mark.both_versions, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 PAUSES = {
     "operation": "select 1 from aivedio.media_operations where project_id = any (%s) for update",
@@ -45,17 +45,19 @@ def outside(connect: Connect) -> Iterator[Connection]:
     assert broken(session) == {}
 
 
-def come_to_an_end(database: str, connect: Connect, outside: Connection, setup: Setup) -> None:
+def come_to_an_end(
+    database: str, connect: Connect, outside: Connection, setup: Setup, *places: str
+) -> None:
     """Stop the steps at each lock, in each order of two of them; none may fail."""
     pause, watcher = connect(), connect(autocommit=True)
     workers = [connect(autocommit=True) for _ in range(4)]
     _, some = setup(outside)
     for first, second in permutations(range(len(some)), 2):
-        for held in PAUSES.values():
+        for place in (*places, "stream", "attempt"):
             jobs, steps = setup(outside)
             rest = [step for n, step in enumerate(steps) if n not in (first, second)]
             statements = [step() for step in (steps[first], steps[second], *rest)]
-            rows(pause, held, [job.project for job in jobs])
+            rows(pause, PAUSES[place], [job.project for job in jobs])
             running = []
             for session, (query, arguments) in zip(workers, statements, strict=False):
                 one = Running(session, query, *arguments)
@@ -119,9 +121,10 @@ def test_claims_of_media_against_reports(
         (backhaul,) = job.media()
         return [job], [backhaul, verify, claim_media, lambda: message]
 
-    come_to_an_end(database, connect, outside, setup)
+    come_to_an_end(database, connect, outside, setup, "operation", "task")
 
 
+@pytest.mark.both_versions
 def test_a_claim_of_media_that_emits(connect: Connect, outside: Connection) -> None:
     """Two claims of two projects each, in which each operation is followed by its stream."""
     one, other = Job(outside).submitted(), Job(outside).submitted()
@@ -138,6 +141,7 @@ def test_a_claim_of_media_that_emits(connect: Connect, outside: Connection) -> N
     )
 
 
+@pytest.mark.both_versions
 def test_a_report_of_media_that_opens_the_next_operation_last(
     connect: Connect, outside: Connection
 ) -> None:
@@ -176,9 +180,10 @@ def test_requeued_callbacks_against_the_inbox(
         requeue = "select aivedio.requeue_callback(%s, 'ops', 'why')"
         return [job], [lambda: (requeue, dead[0]), work, job.poll("running"), work]
 
-    come_to_an_end(database, connect, outside, setup)
+    come_to_an_end(database, connect, outside, setup, "callback")
 
 
+@pytest.mark.both_versions
 def test_a_replay_that_locks_the_stream_before_the_callback(
     connect: Connect, outside: Connection
 ) -> None:
@@ -198,9 +203,10 @@ def test_accepting_callbacks_against_applying_them(
         job.after(job.hint)
         return [job], [work, job.hint, job.poll("running"), partial(job.deliver, "running")]
 
-    come_to_an_end(database, connect, outside, setup)
+    come_to_an_end(database, connect, outside, setup, "callback")
 
 
+@pytest.mark.both_versions
 def test_accepting_a_callback_that_touches_the_attempt(
     connect: Connect, outside: Connection
 ) -> None:
@@ -222,7 +228,7 @@ def test_adoption_against_callbacks_of_both_attempts(
         billing = partial(job.tell, "book_credit")
         return [job], [job.adopt_first, work, job.poll("running"), billing]
 
-    come_to_an_end(database, connect, outside, setup)
+    come_to_an_end(database, connect, outside, setup, "task", "case")
 
 
 def test_a_new_attempt_against_the_old_one(
@@ -234,9 +240,10 @@ def test_a_new_attempt_against_the_old_one(
         job.call_back("succeeded")()
         return [job], [job.start_again, work, job.poll("running"), job.cancel]
 
-    come_to_an_end(database, connect, outside, setup)
+    come_to_an_end(database, connect, outside, setup, "task")
 
 
+@pytest.mark.both_versions
 def test_a_command_that_locks_the_attempt_before_the_stream(
     connect: Connect, outside: Connection
 ) -> None:
@@ -246,6 +253,7 @@ def test_a_command_that_locks_the_attempt_before_the_stream(
     clash(connect, [attempt, stream], [stream, attempt])
 
 
+@pytest.mark.both_versions
 def test_polls_against_batches_of_callbacks_in_many_projects(
     database: str, connect: Connect, outside: Connection
 ) -> None:
@@ -259,7 +267,7 @@ def test_polls_against_batches_of_callbacks_in_many_projects(
         polls = [jobs[0].poll("succeeded"), jobs[2].poll(None)]
         return jobs, [lambda: (half, ()), lambda: (half, ()), *polls]
 
-    come_to_an_end(database, connect, outside, setup)
+    come_to_an_end(database, connect, outside, setup, "callback")
 
 
 def test_submissions_of_many_projects_against_callbacks(
@@ -290,9 +298,10 @@ def test_a_decision_about_a_case_against_what_opened_it(
         resolve = "select aivedio.resolve_case(%s, 'kept', 'ops', 'why')"
         return [job], [lambda: (resolve, (case,)), work, job.poll("failed"), job.cancel]
 
-    come_to_an_end(database, connect, outside, setup)
+    come_to_an_end(database, connect, outside, setup, "case")
 
 
+@pytest.mark.both_versions
 def test_a_caller_that_creates_tasks_in_two_projects(connect: Connect, outside: Connection) -> None:
     """The one breach that no function of ours can prevent: a transaction keeps to one project."""
 
