@@ -19,7 +19,7 @@ from tests.py.convergence.machine import Histories
 from tests.py.convergence.things import BEHIND_PROVIDER
 
 SHORT = settings(
-    max_examples=200,
+    max_examples=150,
     stateful_step_count=50,
     deadline=None,
     database=None,
