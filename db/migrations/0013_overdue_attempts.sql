@@ -3,7 +3,7 @@
 set local role aivedio_owner;
 
 create index task_attempts_overdue on aivedio.task_attempts (deadline_at)
-  where terminal_at is null and submit_state = 'accepted';
+  where terminal_at is null and submit_state in ('accepted', 'unknown');
 
 reset role;
 

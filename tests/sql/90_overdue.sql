@@ -1,7 +1,7 @@
 -- Stage 90: a job past its deadline that no poll can look at becomes a case, once, until it ends.
 begin;
 \ir support/fixtures.sql
-select plan(6);
+select plan(8);
 
 create function pg_temp.overdue()
 returns text
@@ -30,6 +30,16 @@ select is((aivedio.upkeep('alarms') ->> 'ran')::boolean, true, 'upkeep looks aft
 
 select aivedio.apply_observation(fixture.observation(fixture.id('attempt of nameless'), 'succeeded'));
 select is(pg_temp.overdue(), 'request-attempt of mute open, request-attempt of nameless resolved', 'a result that comes after all closes it');
+
+
+-- A lost submission is a case already; when that is closed and nothing comes of it, it is one again.
+select fixture.job('lost', 'submitting', p_attempt_status => 'submit_unknown');
+update aivedio.task_attempts set deadline_at = aivedio._clock() - interval '1 second' where id = fixture.id('attempt of lost');
+select aivedio._open_case('submit_unknown', attempt.id::text, attempt, null, '{}')
+from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of lost');
+select is(aivedio._watch_attempts(), 0, 'whose case is open waits for its answer');
+select aivedio.resolve_case(known.id, 'kept', 'ops', 'it will call') from aivedio.reconciliation_cases as known where known.kind = 'submit_unknown';
+select is(aivedio._watch_attempts(), 1, 'whose case was closed is not forgotten');
 
 select finish();
 rollback;

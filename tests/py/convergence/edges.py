@@ -167,10 +167,11 @@ class Edges(Rules):
             attempt
             for attempt in self.attempts
             if not attempt.over
-            and attempt.submit == "accepted"
+            and attempt.submit in ("accepted", "unknown")
             and attempt.deadline < self.now
             and (attempt.job is None or attempt.poll is None)
             and self.case("overdue", attempt) is None
+            and self.case("submit_unknown", attempt) is None
         ]
         for attempt in late:
             self.open_case("overdue", attempt)
