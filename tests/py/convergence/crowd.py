@@ -42,8 +42,8 @@ class Crowd:
         self._stop = Event()
         self._keys = 0
 
-    def run(self, seconds: float) -> None:
-        """Let the clients work for a while, and end them."""
+    def run(self, seconds: float, until: frozenset[str] = frozenset()) -> None:
+        """Let the clients work for `seconds`, then on until each answer in `until` was given."""
         clients = [
             Thread(target=self._live, args=(random.Random(number),), daemon=True)
             for number in range(self._clients)
@@ -51,6 +51,10 @@ class Crowd:
         for client in clients:
             client.start()
         self._stop.wait(seconds)
+        # Bounded: whoever never hears an answer reads it from `answers`.
+        for _ in range(60):
+            if until <= self.answers.keys() or self._stop.wait(1.0):
+                break
         self._stop.set()
         for client in clients:
             client.join(60.0)

@@ -195,21 +195,29 @@ async def test_a_row_that_cannot_be_marked_is_not_sent_again(
     with connect() as holder, connect(autocommit=True) as watcher:
         holder.execute("select from aivedio.outbox_events for update")
         async with relaying(database, bus):
-            # Two marks run into their lock_timeout.
-            for _ in range(2):
-                await eventually_async(lambda: _waits_for_lock(watcher))
-                await eventually_async(lambda: not _waits_for_lock(watcher))
+            # The first two marks ran into their lock_timeout: a third one waits. The moment between
+            # two marks is too short to be seen, so waits are told apart by when they began.
+            waits: set[object] = set()
+
+            def third_waits() -> bool:
+                waits.update(_lock_waits(watcher))
+                return len(waits) >= 3
+
+            await eventually_async(third_waits, timeout=30.0)
             holder.rollback()
             await eventually_async(lambda: writer.pending() == 0)
     assert len(bus.taken) == 4
 
 
-def _waits_for_lock(session: Connection) -> bool:
-    row = session.execute(
-        "select from pg_stat_activity where application_name = 'aivedio-relay-owner'"
-        " and datname = current_database() and wait_event_type = 'Lock'"
-    ).fetchone()
-    return row is not None
+def _lock_waits(session: Connection) -> set[object]:
+    """When the statement began that waits for a lock now, if one does."""
+    return {
+        began
+        for (began,) in session.execute(
+            "select query_start from pg_stat_activity where datname = current_database()"
+            " and application_name = 'aivedio-relay-owner' and wait_event_type = 'Lock'"
+        )
+    }
 
 
 async def test_no_lock_and_no_transaction_while_sending(
