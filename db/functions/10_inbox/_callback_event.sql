@@ -1,8 +1,8 @@
 /*
  * Stage 10 · inbox · _callback_event
  *
- * The provider's own id of an event, where the profile names one: a header, or a path of the body. Only a
- * signed delivery has one, for anybody could claim it otherwise.
+ * The provider's own id of an event, where the profile names one: a header that the signature covers, or a path of
+ * the body. Only a signed delivery has one, for anybody could claim it otherwise.
  *
  * Called by   _read_callback
  * Writes      nothing
@@ -19,8 +19,11 @@ immutable
 set search_path = ''
 as $_callback_event$
 declare
-  v_event constant text := coalesce(
-    p_callback.headers ->> pg_catalog.lower(p_profile #>> '{webhook,event_id_header}'),
+  v_header constant text := pg_catalog.lower(p_profile #>> '{webhook,event_id_header}');
+  v_event  constant text := coalesce(
+    case
+      when v_header = any (aivedio._signed_headers(p_profile -> 'webhook')) then p_callback.headers ->> v_header
+    end,
     aivedio._read_id(p_payload, p_profile #>> '{webhook,event_id}')
   );
 begin

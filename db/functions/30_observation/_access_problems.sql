@@ -20,6 +20,11 @@ declare
   v_local     constant boolean := p_profile -> 'local' = 'true';
   v_auth      constant jsonb := p_profile -> 'auth';
   v_webhook   constant jsonb := p_profile -> 'webhook';
+  v_known     constant text[] := array[
+    'signed', 'scheme', 'secrets', 'secret_format', 'tolerance_s', 'signature_header', 'signature_prefix',
+    'timestamp_header', 'header_prefix', 'content', 'jwks_url', 'audience', 'event_id_header', 'event_id', 'thin',
+    'required', 'max_body', 'content_types', 'keep_headers', 'acknowledge', 'challenge'
+  ];
   v_problems  text[] := '{}'::text[];
 begin
   if v_base !~ '^https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*[A-Za-z0-9._~-])?$' then
@@ -48,13 +53,14 @@ begin
     if coalesce(v_webhook -> 'signed', 'true') not in ('true', 'false') then
       v_problems := v_problems || 'webhook.signed: true or false'::text;
     elsif coalesce(v_webhook -> 'signed', 'true') = 'true' then
-      if coalesce(v_webhook ->> 'scheme', '') = '' then
-        v_problems := v_problems || 'webhook.scheme: how callbacks are signed'::text;
-      end if;
-      if not coalesce(v_webhook @? '$.secrets[0].ref', false) and v_webhook -> 'jwks_url' is null then
-        v_problems := v_problems || 'webhook.secrets: at least one {ref, version}, for a provider that signs'::text;
-      end if;
+      v_problems := v_problems || aivedio._signature_problems(v_webhook, coalesce(v_local, false));
     end if;
+    v_problems := v_problems || aivedio._answer_problems(v_webhook) || array(
+      select pg_catalog.format('webhook.%s: no such key', key.name)
+      from pg_catalog.jsonb_object_keys(v_webhook) as key (name)
+      where key.name <> all (v_known)
+      order by key.name
+    );
     v_problems := v_problems || array(
       select pg_catalog.format('webhook.secrets[%s].ref: a reference, env:NAME or file:/path', secret.place - 1)
       from pg_catalog.jsonb_path_query(v_webhook, '$.secrets[*]') with ordinality as secret (value, place)
