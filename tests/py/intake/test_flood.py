@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from edge.intake.flood import Buckets, Flood, Rate
+from edge.buckets import Buckets, Rate
+from edge.intake.flood import Flood
 
 
 class Clock:

@@ -12,8 +12,9 @@ import httpx
 import orjson
 import pytest
 
+from edge.buckets import Rate
 from edge.intake import http_limits, receive, webhook
-from edge.intake.flood import Flood, Rate
+from edge.intake.flood import Flood
 from tests.py.intake.conftest import Edge, Inbox, serving
 from tests.py.intake.signing import sign
 from tests.py.support.waiting import eventually_async
