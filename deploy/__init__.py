@@ -1,0 +1,1 @@
+"""How this project is installed and what it runs on."""
