@@ -1,5 +1,5 @@
 -- migrate:up
--- 0015  Polls of two requests, and when the provider's own word on an attempt was last heard.
+-- 0016  Polls of two requests, and when the provider's own word on an attempt was last heard.
 set local role aivedio_owner;
 
 alter table aivedio.task_attempts
