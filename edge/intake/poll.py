@@ -22,8 +22,9 @@ from edge.intake.secrets import Secrets
 
 ROLE = "aivedio_poll"
 
-# Polls that are due but not given out wait for a quota or another claimer.
-HELD_BACK = (0.2, 0.5)
+# Polls that are due but not given out wait for a quota, whose buckets hold a tenth of a second's
+# worth, or for another claimer.
+HELD_BACK = (0.05, 0.1)
 
 # An outcome later than the lease is refused anyway.
 SETTLE_WITHIN = 45.0

@@ -21,7 +21,15 @@ from edge.process import Ready
 
 logger = logs.get(__name__)
 
-STEPS: Final = ("task_events", "outbox_events", "observations", "purge", "media", "alarms")
+STEPS: Final = (
+    "task_events",
+    "outbox_events",
+    "observations",
+    "purge",
+    "media",
+    "callbacks",
+    "alarms",
+)
 EVERY: Final = 60.0
 # How often one step may follow itself within a round.
 REPEATS: Final = 8
@@ -86,6 +94,6 @@ def _did_something(step: str, before: Any, result: Any) -> bool:
         return bool(result)
     if step == "purge":
         return bool(isinstance(result, int) and result >= _PURGE_BATCH)
-    if step == "alarms" or result is None:
+    if step in ("callbacks", "alarms") or result is None:
         return False
     return bool(result != before)

@@ -1,12 +1,17 @@
 /*
  * Stage 20 · poll · _rank_polls
  *
- * Chooses which due attempts are polled now, in one statement, so that no bucket is overdrawn and nobody starves:
- * within a tenant the longest due first, watched projects and nearly finished jobs some seconds ahead; between tenants
- * in turn; and at each level, model, provider and platform, only as many as its bucket has tokens. A bucket that
- * does not exist yet holds one second's worth. A circuit that is open lets nothing through; one that is due for a
- * probe, one. What is held back so is not even a candidate: however much of it there is, a tenant's jobs at other
- * providers go on.
+ * Chooses which due attempts are polled now, in one statement, so that no bucket is overdrawn and nobody starves.
+ *
+ *   within a tenant   who has waited longest; the wait of watched projects and nearly finished jobs counts threefold
+ *                     and has a head start of some seconds, so that they go first but never keep others from their turn
+ *   between tenants   half of the places in turn, so that a small tenant does not wait for a large one, and half to who
+ *                     has waited longest of all, so that a large one is not left behind
+ *   at each level     tenant, model, provider and platform: only as many as its bucket has tokens
+ *
+ * A circuit that is open lets nothing through; one that is due for a probe, one. Candidates are taken from each lane of
+ * tenant, provider and model, as many as could be polled: what is held back keeps no other lane waiting, however much
+ * of it there is. A lane offers its longest due and, apart from them, the longest due of those that go first.
  *
  * Called by   claim_polls, one session at a time
  * Writes      nothing
@@ -21,56 +26,38 @@ language sql
 stable
 set search_path = ''
 as $_rank_polls$
-  with recursive
-  bucket as materialized (
+  with bucket as materialized (
     select
       quota.level,
       quota.key,
       case
         when quota.blocked_until > p_now then 0
-        else pg_catalog.floor(
-          least(quota.burst, quota.tokens + quota.rate * greatest(0, extract(epoch from p_now - quota.refilled_at)))
-        )
+        else pg_catalog.floor(aivedio._refilled(quota, quota.burst, p_now))
       end as tokens
     from aivedio.poll_quotas as quota
   ),
-  -- The tenants with scheduled polls, found by skipping through the index.
-  tenant (id) as (
-    (
-      select attempt.tenant_id
-      from aivedio.task_attempts as attempt
-      where attempt.next_poll_at is not null
-      order by attempt.tenant_id
-      limit 1
-    )
-    union all
-    select (
-      select attempt.tenant_id
-      from aivedio.task_attempts as attempt
-      where attempt.next_poll_at is not null
-        and attempt.tenant_id > tenant.id
-      order by attempt.tenant_id
-      limit 1
-    )
-    from tenant
-    where tenant.id is not null
-  ),
   platform as materialized (
     select
-      greatest(1, pg_catalog.floor(aivedio._poll_rate('platform'))) as platform_burst,
-      greatest(1, pg_catalog.floor(aivedio._poll_rate('tenant'))) as tenant_burst
+      pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('tenant'))) as tenant_tokens,
+      least(p_limit, coalesce(bucket.tokens, pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('platform')))))
+        as tokens
+    from (values (1)) as one
+    left join bucket
+      on bucket.level = 'platform'
+      and bucket.key = '*'
   ),
   pollable as materialized (
     select
       provider.name,
-      greatest(1, pg_catalog.floor(aivedio._poll_rate('provider', provider.effective))) as burst,
-      greatest(1, pg_catalog.floor(aivedio._poll_rate('model', provider.effective))) as model_burst
+      coalesce(
+        bucket.tokens, pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('provider', provider.effective)))
+      ) as tokens,
+      pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('model', provider.effective))) as model_tokens
     from aivedio.providers as provider
     left join bucket
       on bucket.level = 'provider'
       and bucket.key = provider.name
     where pg_catalog.jsonb_typeof(provider.effective -> 'poll') = 'object'
-      and coalesce(bucket.tokens, 1) >= 1
   ),
   shut as materialized (
     select circuit.provider, circuit.credential
@@ -78,88 +65,124 @@ as $_rank_polls$
     where (circuit.state = 'open' and coalesce(circuit.retry_at > p_now, true))
       or (circuit.state = 'half_open' and coalesce(circuit.probe_until > p_now, true))
   ),
-  due as materialized (
-    select candidate.*
-    from tenant
+  lane as materialized (
+    select
+      found.p_tenant as tenant_id, found.p_provider as provider, found.p_model as model,
+      coalesce(of_tenant.tokens, platform.tenant_tokens) as tenant_tokens,
+      coalesce(of_model.tokens, pollable.model_tokens) as model_tokens,
+      pollable.tokens as provider_tokens,
+      least(
+        platform.tokens, pollable.tokens, coalesce(of_tenant.tokens, platform.tenant_tokens),
+        coalesce(of_model.tokens, pollable.model_tokens)
+      ) as room
+    from aivedio._poll_lanes() as found
     cross join platform
-    left join bucket
-      on bucket.level = 'tenant'
-      and bucket.key = tenant.id::text
+    join pollable on pollable.name = found.p_provider
+    left join bucket as of_tenant
+      on of_tenant.level = 'tenant'
+      and of_tenant.key = found.p_tenant::text
+    left join bucket as of_model
+      on of_model.level = 'model'
+      and of_model.key = found.p_provider || '/' || found.p_model
+  ),
+  due as materialized (
+    select lane.*, candidate.*
+    from lane
     cross join lateral (
-      select
-        attempt.id, attempt.tenant_id, attempt.provider, attempt.credential, attempt.model,
-        attempt.next_poll_at
-          - case when watcher.project_id is null then interval '0' else interval '10 seconds' end
-          - case when attempt.progress >= 80 then interval '5 seconds' else interval '0' end as rank
-      from aivedio.task_attempts as attempt
-      left join aivedio.project_watchers as watcher
-        on watcher.project_id = attempt.project_id
-        and watcher.until > p_now
-      where attempt.tenant_id = tenant.id
-        and attempt.next_poll_at <= p_now
-        and (attempt.poll_lease_until is null or attempt.poll_lease_until <= p_now)
-        and attempt.provider_task_id is not null
-        and attempt.provider in (select pollable.name from pollable)
-        and (attempt.provider, attempt.credential) not in (select shut.provider, shut.credential from shut)
-        and attempt.provider || '/' || attempt.model not in (
-          select bucket.key from bucket where bucket.level = 'model' and bucket.tokens < 1
-        )
-      order by attempt.next_poll_at
-      limit least(p_limit, coalesce(bucket.tokens, platform.tenant_burst))
+      (
+        select attempt.id, attempt.project_id, attempt.credential, attempt.next_poll_at, attempt.progress,
+          attempt.poll_first
+        from aivedio.task_attempts as attempt
+        where attempt.tenant_id = lane.tenant_id
+          and attempt.provider = lane.provider
+          and attempt.model = lane.model
+          and attempt.next_poll_at <= p_now
+          and (attempt.poll_lease_until is null or attempt.poll_lease_until <= p_now)
+          and attempt.provider_task_id is not null
+          and (attempt.provider, attempt.credential) not in (select shut.provider, shut.credential from shut)
+        order by attempt.next_poll_at
+        limit lane.room
+      )
+      union
+      (
+        select attempt.id, attempt.project_id, attempt.credential, attempt.next_poll_at, attempt.progress,
+          attempt.poll_first
+        from aivedio.task_attempts as attempt
+        where attempt.tenant_id = lane.tenant_id
+          and attempt.provider = lane.provider
+          and attempt.model = lane.model
+          and attempt.poll_first
+          and attempt.next_poll_at <= p_now
+          and (attempt.poll_lease_until is null or attempt.poll_lease_until <= p_now)
+          and attempt.provider_task_id is not null
+          and (attempt.provider, attempt.credential) not in (select shut.provider, shut.credential from shut)
+        order by attempt.next_poll_at
+        limit lane.room
+      )
     ) as candidate
-    where tenant.id is not null
+    where lane.room >= 1
+  ),
+  waiting as (
+    select
+      due.*,
+      (p_now - due.next_poll_at)
+        * case when due.poll_first or due.progress >= 80 or watcher.project_id is not null then 3 else 1 end
+        + case when watcher.project_id is null then interval '0' else interval '10 seconds' end
+        + case when due.progress >= 80 then interval '5 seconds' else interval '0' end as wait
+    from due
+    left join aivedio.project_watchers as watcher
+      on watcher.project_id = due.project_id
+      and watcher.until > p_now
   ),
   in_tenant as (
     select
-      due.*,
-      pg_catalog.row_number() over (partition by due.tenant_id order by due.rank) as turn,
+      waiting.*,
+      pg_catalog.row_number() over (partition by waiting.tenant_id order by waiting.wait desc, waiting.id) as turn,
       circuit.state as circuit,
-      pg_catalog.row_number() over (partition by due.provider, due.credential order by due.rank) as probe
-    from due
+      pg_catalog.row_number() over (
+        partition by waiting.provider, waiting.credential order by waiting.wait desc, waiting.id
+      ) as probe
+    from waiting
     left join aivedio.provider_circuits as circuit
-      on circuit.provider = due.provider
-      and circuit.credential = due.credential
+      on circuit.provider = waiting.provider
+      and circuit.credential = waiting.credential
       and circuit.state <> 'closed'
+  ),
+  placed as (
+    select
+      in_tenant.*,
+      least(
+        2 * pg_catalog.row_number() over (order by in_tenant.turn, in_tenant.wait desc, in_tenant.id) - 1,
+        2 * pg_catalog.row_number() over (order by in_tenant.wait desc, in_tenant.id)
+      ) as rank
+    from in_tenant
+    where in_tenant.turn <= in_tenant.tenant_tokens
+      and (in_tenant.circuit is null or in_tenant.probe = 1)
   ),
   in_model as (
     select
-      in_tenant.*,
-      pg_catalog.row_number() over (
-        partition by in_tenant.provider, in_tenant.model order by in_tenant.turn, in_tenant.rank
-      ) as place
-    from in_tenant
-    where in_tenant.circuit is null
-      or in_tenant.probe = 1
+      placed.*,
+      pg_catalog.row_number() over (partition by placed.provider, placed.model order by placed.rank) as place
+    from placed
   ),
   in_provider as (
     select
-      in_model.id, in_model.provider, in_model.turn, in_model.rank,
-      pg_catalog.row_number() over (partition by in_model.provider order by in_model.turn, in_model.rank) as place
+      in_model.id, in_model.rank, in_model.provider_tokens,
+      pg_catalog.row_number() over (partition by in_model.provider order by in_model.rank) as place
     from in_model
-    join pollable on pollable.name = in_model.provider
-    left join bucket
-      on bucket.level = 'model'
-      and bucket.key = in_model.provider || '/' || in_model.model
-    where in_model.place <= coalesce(bucket.tokens, pollable.model_burst)
+    where in_model.place <= in_model.model_tokens
   ),
   in_platform as (
     select
       in_provider.id,
-      pg_catalog.row_number() over (order by in_provider.turn, in_provider.rank) as place
+      pg_catalog.row_number() over (order by in_provider.rank) as place
     from in_provider
-    join pollable on pollable.name = in_provider.provider
-    left join bucket
-      on bucket.level = 'provider'
-      and bucket.key = in_provider.provider
-    where in_provider.place <= coalesce(bucket.tokens, pollable.burst)
+    where in_provider.place <= in_provider.provider_tokens
   )
   select coalesce(pg_catalog.array_agg(in_platform.id order by in_platform.place), '{}')
   from in_platform
   cross join platform
-  left join bucket
-    on bucket.level = 'platform'
-    and bucket.key = '*'
-  where in_platform.place <= least(p_limit, coalesce(bucket.tokens, platform.platform_burst));
+  where in_platform.place <= platform.tokens;
 $_rank_polls$;
 
 comment on function aivedio._rank_polls is

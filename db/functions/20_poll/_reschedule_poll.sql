@@ -3,7 +3,8 @@
  *
  * Ends a poll: counts it, frees its lease, decides when the attempt is asked again, and lets circuit and bucket learn.
  *
- *   an observation        by the attempt's state; never again once it is terminal, but for an open conflict
+ *   an observation        by the attempt's state, and rarer where callbacks do their work; never again once it is
+ *                         terminal, but for an open conflict
  *   throttled             when the bucket opens again; the attempt itself has not failed
  *   credential refused    when the circuit is probed again; the attempt itself has not failed
  *   not found             soon, while the job is fresh; then rarely, with a case
@@ -57,6 +58,9 @@ begin
   v_fault := not v_seen and not v_early and p_answer.meaning not in ('throttled', 'auth');
   v_failures := case when v_seen then 0 else v_attempt.poll_failures + v_fault::integer end;
   v_delay := aivedio._poll_delay(p_profile, v_attempt.status, v_failures);
+  if v_seen then
+    v_delay := v_delay * aivedio._sparse_factor(v_attempt);
+  end if;
 
   if v_fault and v_failures >= aivedio._setting('unknown_after_polls') and v_attempt.terminal_at is null then
     if v_attempt.status <> 'unknown' then
@@ -126,6 +130,7 @@ begin
       next_poll_at     = case
         when v_delay is not null then greatest(v_now + v_delay, v_until + aivedio._backoff(1, 1, 0))
       end,
+      poll_first       = aivedio._goes_first(v_attempt),
       updated_at       = v_now
   where attempt.id = p_attempt;
 

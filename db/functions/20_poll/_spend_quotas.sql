@@ -47,16 +47,13 @@ begin
     group by claimed.model, claimed.model_rate
   )
   select
-    spent.level, spent.key, greatest(1, spent.rate) - spent.polls, spent.rate, greatest(1, spent.rate),
+    spent.level, spent.key, aivedio._poll_burst(spent.rate) - spent.polls, spent.rate, aivedio._poll_burst(spent.rate),
     spent.rate, p_now
   from spent
   where spent.polls > 0
   order by spent.level, spent.key
   on conflict (level, key) do update
-  set tokens      = least(
-        excluded.burst,
-        quota.tokens + quota.rate * greatest(0, extract(epoch from p_now - quota.refilled_at))
-      ) - (excluded.burst - excluded.tokens),
+  set tokens      = aivedio._refilled(quota, excluded.burst, p_now) - (excluded.burst - excluded.tokens),
       rate        = least(
         excluded.full_rate,
         quota.rate + excluded.full_rate * 0.01 * greatest(0, extract(epoch from p_now - quota.refilled_at))

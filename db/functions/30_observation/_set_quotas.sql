@@ -1,8 +1,8 @@
 /*
  * Stage 30 · observation · _set_quotas
  *
- * Gives a provider's poll bucket the rate of its profile. A new rate starts with a second's worth of
- * polls; a bucket that is blocked stays blocked. Buckets of models are made when they are first needed.
+ * Gives a provider's poll bucket the rate of its profile. A new rate starts with a full bucket; a bucket that is
+ * blocked stays blocked. Buckets of models are made when they are first needed.
  *
  * Called by   define_provider, override_provider
  * Writes      aivedio.poll_quotas
@@ -23,7 +23,10 @@ declare
   v_model    constant double precision := aivedio._poll_rate('model', p_profile);
 begin
   insert into aivedio.poll_quotas as quota (level, key, tokens, rate, burst, full_rate, refilled_at)
-  values ('provider', p_provider, greatest(v_provider, 1), v_provider, greatest(v_provider, 1), v_provider, v_now)
+  values (
+    'provider', p_provider, aivedio._poll_burst(v_provider), v_provider, aivedio._poll_burst(v_provider), v_provider,
+    v_now
+  )
   on conflict (level, key) do update
   set rate      = excluded.rate,
       burst     = excluded.burst,
@@ -33,9 +36,9 @@ begin
 
   update aivedio.poll_quotas as quota
   set rate      = v_model,
-      burst     = greatest(v_model, 1),
+      burst     = aivedio._poll_burst(v_model),
       full_rate = v_model,
-      tokens    = least(quota.tokens, greatest(v_model, 1))
+      tokens    = least(quota.tokens, aivedio._poll_burst(v_model))
   where quota.level = 'model'
     and pg_catalog.starts_with(quota.key, p_provider || '/')
     and quota.full_rate <> v_model;

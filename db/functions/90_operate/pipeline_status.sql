@@ -39,6 +39,12 @@ as $pipeline_status$
       from aivedio.task_attempts as attempt
       where attempt.next_poll_at is not null
     ),
+    'callbacks', (
+      select coalesce(
+        pg_catalog.jsonb_object_agg(known.provider, pg_catalog.to_jsonb(known) - 'provider'), '{}'
+      )
+      from aivedio.callback_coverage as known
+    ),
     'outbox', (
       select pg_catalog.jsonb_build_object(
         'pending', count(*),

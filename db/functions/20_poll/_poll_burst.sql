@@ -1,0 +1,21 @@
+/*
+ * Stage 20 · poll · _poll_burst
+ *
+ * How many polls a bucket of this rate may hand out at once: a tenth of a second's worth, but one at least. With
+ * _refilled, which leaves the same tenth out, no window of a second or more sees more polls than its share of the rate.
+ *
+ * Called by   _rank_polls, _set_quotas, _spend_quotas
+ * Writes      nothing
+ * Locks       nothing
+ */
+create or replace function aivedio._poll_burst(p_rate double precision)
+returns double precision
+language sql
+immutable
+set search_path = ''
+as $_poll_burst$
+  select greatest(1, p_rate / 10);
+$_poll_burst$;
+
+comment on function aivedio._poll_burst is
+  'Stage 20: the most tokens that a poll bucket of this rate may hold.';
