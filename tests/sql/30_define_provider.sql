@@ -1,7 +1,7 @@
 -- Stage 30: a provider is defined by data, and data that cannot work is refused with all its mistakes.
 begin;
 \ir support/fixtures.sql
-select plan(58);
+select plan(96);
 
 create temporary table good (profile jsonb);
 insert into good values ($profile$
@@ -77,15 +77,15 @@ from (values
   ('{base_url}', '"https://api.lumen.example?x=1"', 'base_url: a URL with scheme and host, without a slash at its end, a query or a user'),
   ('{base_url}', '7', 'base_url: a URL with scheme and host, without a slash at its end, a query or a user'),
   ('{local}', '"yes"', 'local: true or false'),
-  ('{auth,kind}', '"magic"', 'auth.kind: bearer, header or none'),
+  ('{auth,kind}', '"magic"', 'auth.kind: bearer, header, basic, jwt-hs256 or none'),
   ('{auth,secret}', '"r8_hidden"', 'auth.secret: a reference, env:NAME or file:/path; a secret stands in the profile: name it by reference, and revoke it'),
   ('{auth,header}', '"x api key"', 'auth.header: the name of a header'),
   ('{webhook,secrets,0,ref}', '"plain"', 'webhook.secrets[0].ref: a reference, env:NAME or file:/path'),
   ('{webhook,secrets}', '[]', 'webhook.secrets: at least one {ref, version}, for a provider that signs'),
   ('{webhook}', '"yes"', 'webhook: an object or null'),
   ('{submit,method}', '"SEND"', 'submit.method: GET, POST, PUT, PATCH or DELETE'),
-  ('{submit,path}', '"jobs"', 'submit.path: a path that begins with one slash'),
-  ('{submit,path}', '"//evil.example/jobs"', 'submit.path: a path that begins with one slash'),
+  ('{submit,path}', '"jobs"', 'submit.path: a path that begins with one slash, without a query'),
+  ('{submit,path}', '"//evil.example/jobs"', 'submit.path: a path that begins with one slash, without a query'),
   ('{submit,accepted}', '[]', 'submit.accepted: the HTTP statuses of success, 2xx'),
   ('{submit,body,cb}', '"{callback}"', 'submit: there is no placeholder {callback}'),
   ('{submit,headers}', '{"x": "a\nb"}', 'submit.headers.x: name and value are plain text'),
@@ -113,6 +113,44 @@ from (values
   ('{credits}', '2.5', 'credits: a whole number of credits'),
   ('{model_credits}', '{"video-1": -1}', 'model_credits.video-1: a whole number of credits'),
   ('{model_credits}', '7', 'model_credits: an object of model and credits'),
+  ('{auth,id}', '"env:LUMEN_ID"', 'auth.id: only basic and jwt-hs256 have one'),
+  ('{auth}', '{"kind": "basic", "id": "me", "secret": "env:S"}', 'auth.id: a reference, env:NAME or file:/path'),
+  ('{auth}', '{"kind": "jwt-hs256", "secret": "env:S", "lifetime_s": 5}', 'auth.lifetime_s: a number from 60 to 86400'),
+  ('{auth,prefix}', '"a\nb"', 'auth.prefix: plain text before the secret'),
+  ('{auth,secrets}', '"env:S"', 'auth.secrets: no such key'),
+  ('{models}', '{"a": 7}', 'models: an object of our name and the provider''s'),
+  ('{values}', '[]', 'values: an object of name and {from, match, default}'),
+  ('{values}', '{"model": {"from": "model", "match": "."}}', 'values.model: a new name of letters and underscores'),
+  ('{values}', '{"app": {"from": "callback_url", "match": "."}}', 'values.app.from: model, provider_task_id, client_request_id or input.NAME'),
+  ('{values}', '{"app": {"from": "model", "match": "("}}', 'values.app.match: no valid regular expression'),
+  ('{values}', '{"app": {"from": "model", "match": ".", "default": 7}}', 'values.app.default: text'),
+  ('{submit,path}', '"/jobs?a=1"', 'submit.path: a path that begins with one slash, without a query'),
+  ('{submit,path}', '"/{+app}/jobs"', 'submit: there is no placeholder {+app}'),
+  ('{submit,body,cb}', '"{answer.id}"', 'submit: there is no placeholder {answer.id}'),
+  ('{submit,query}', '{"a b": "c"}', 'submit.query.a b: name and value are plain text'),
+  ('{submit,query}', '"a=b"', 'submit.query: object'),
+  ('{submit,accept}', '[200]', 'submit.accept: no such key'),
+  ('{submit,answers}', '[{"when": "$.error", "means": "refused"}]', 'submit.answers[0].when: a predicate, true or false, such as $.error == "busy"'),
+  ('{submit,answers}', '[{"when": "$.error == 1", "means": "bad"}]', 'submit.answers[0].means: one of {body,failed,canceled,not_found,auth,throttled,retry,refused}'),
+  ('{submit,answers}', '[{"means": "retry"}]', 'submit.answers[0].when: missing'),
+  ('{submit,error_code}', '"$["', 'submit.error_code: no valid SQL/JSON path'),
+  ('{poll,then}', '{"when": "$.a == 1", "into": "b", "method": "GET", "path": "/jobs"}', 'poll.then: {provider_task_id} stands nowhere'),
+  ('{poll,then}', '{"when": "$.a", "into": "b", "method": "GET", "path": "/jobs/{answer.file}"}', 'poll.then.when: a predicate, true or false, such as $.error == "busy"'),
+  ('{poll,then}', '{"when": "$.a == 1", "method": "GET", "path": "/jobs/{answer.file}"}', 'poll.then.into: the name of the member that holds the second answer'),
+  ('{poll,gone_after_cancel}', '"yes"', 'poll.gone_after_cancel: true or false'),
+  ('{cancel,only_when}', '["succeeded"]', 'cancel.only_when: a list of queued, running or both'),
+  ('{cancel,only_when}', '[]', 'cancel.only_when: a list of queued, running or both'),
+  ('{cancel,seen_within_s}', '0', 'cancel.seen_within_s: a number from 1 to 60'),
+  ('{fields,status}', '[{"when": "$.done == true"}]', 'fields.status[0].word: the word that words translates'),
+  ('{fields,status}', '[{"when": "$.done", "word": "done"}]', 'fields.status[0].when: a predicate, true or false, such as $.error == "busy"'),
+  ('{fields,error_message}', '["$.a", "$["]', 'fields.error_message[1]: no valid SQL/JSON path'),
+  ('{fields,outputs}', '[{"path": "$.id", "url": "http://x/{}"}]', 'fields.outputs[0].url: {base_url} or https, and {} for what the path finds'),
+  ('{fields,outputs}', '[{"path": "$.id", "url": "https://x.example/file"}]', 'fields.outputs[0].url: {base_url} or https, and {} for what the path finds'),
+  ('{fields,outputs}', '"$"', 'fields.outputs: "$" does not begin with member names, like $.data.url'),
+  ('{webhook,fields}', '"$.a"', 'webhook.fields: an object, over the common fields'),
+  ('{webhook,fields}', '{"state": "$.a"}', 'webhook.fields.state: no such field'),
+  ('{webhook,fields}', '{"outputs": "$["}', 'webhook.fields.outputs: no valid SQL/JSON path; webhook.fields.outputs: "$[" does not begin with member names, like $.data.url'),
+  ('{hidden_failures}', '[{"when": "$.error"}]', 'hidden_failures[0].when: a predicate, true or false, such as $.error == "busy"'),
   ('{surprise}', '1', 'surprise: no such key')
 ) as given (path, value, expected);
 
@@ -120,7 +158,7 @@ select is(pg_temp.without('{submit}'), 'submit: missing', 'without a way to subm
 select is(pg_temp.without('{words,webhook}'), 'words.webhook: an object of word and status', 'callbacks need words');
 select is(
   pg_temp.detail('{}'),
-  'base_url: a URL with scheme and host, without a slash at its end, a query or a user; auth.kind: bearer, header or none; '
+  'base_url: a URL with scheme and host, without a slash at its end, a query or a user; auth.kind: bearer, header, basic, jwt-hs256 or none; '
     'submit: missing; poll: needed where there is no webhook; fields: an object; words: an object of webhook and poll',
   'every mistake is named at once'
 );

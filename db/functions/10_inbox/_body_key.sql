@@ -20,11 +20,12 @@ immutable
 set search_path = ''
 as $_body_key$
 declare
-  v_text constant text := pg_catalog.concat_ws(
+  v_fields constant jsonb := aivedio._fields(p_profile, 'webhook');
+  v_text   constant text := pg_catalog.concat_ws(
     E'\n',
-    aivedio._read_id(p_payload, p_profile #>> '{fields,provider_task_id}'),
-    aivedio._read_text(p_payload, p_profile #>> '{fields,event_type}'),
-    aivedio._read_text(p_payload, p_profile #>> '{fields,updated_at}'),
+    aivedio._read_id(p_payload, v_fields ->> 'provider_task_id'),
+    aivedio._read_text(p_payload, v_fields ->> 'event_type'),
+    aivedio._read_text(p_payload, v_fields ->> 'updated_at'),
     pg_catalog.encode(p_callback.body_hash, 'hex')
   );
 begin

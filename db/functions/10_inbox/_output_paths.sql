@@ -1,7 +1,7 @@
 /*
  * Stage 10 · inbox · _output_paths
  *
- * Where a profile's payloads hold output URLs, as paths for _redact.
+ * Where a profile's payloads hold output URLs, answers and callbacks alike, as paths for _redact.
  *
  * Called by   _finish_callbacks, _field_problems
  * Writes      nothing
@@ -14,11 +14,16 @@ immutable
 set search_path = ''
 as $_output_paths$
 begin
-  return case pg_catalog.jsonb_typeof(p_profile #> '{fields,outputs}')
-    when 'string' then pg_catalog.jsonb_build_array(p_profile #> '{fields,outputs}')
-    when 'array' then pg_catalog.jsonb_path_query_array(p_profile, '$.fields.outputs[*].path')
-    else '[]'
-  end;
+  return coalesce(
+    (
+      select pg_catalog.jsonb_agg(coalesce(rule.value -> 'path', rule.value))
+      from (values (p_profile #> '{fields,outputs}'), (p_profile #> '{webhook,fields,outputs}')) as list (value)
+      -- The lax [*] unwraps a list and leaves a single path as it is.
+      cross join lateral pg_catalog.jsonb_path_query(list.value, '$[*]') as rule (value)
+      where pg_catalog.jsonb_typeof(rule.value) <> 'null'
+    ),
+    '[]'
+  );
 end;
 $_output_paths$;
 

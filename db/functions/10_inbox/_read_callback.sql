@@ -20,6 +20,7 @@ set search_path = ''
 as $_read_callback$
 declare
   v_payload constant jsonb := aivedio._parse_body(p_callback.body);
+  v_fields  constant jsonb := aivedio._fields(p_profile, 'webhook');
   v_entry   aivedio.callback_entry;
 begin
   v_entry.ordinal := p_callback.ordinal;
@@ -27,8 +28,8 @@ begin
   v_entry.problem := pg_catalog.left(coalesce(p_callback.error, aivedio._body_problem(v_payload, p_profile)), 64);
   v_entry.provider_event_id := aivedio._callback_event(p_callback, v_payload, p_profile);
   v_entry.dedup_key := coalesce(v_entry.provider_event_id, aivedio._body_key(p_callback, v_payload, p_profile));
-  v_entry.provider_task_id := aivedio._read_id(v_payload, p_profile #>> '{fields,provider_task_id}');
-  v_entry.client_request_id := aivedio._read_id(v_payload, p_profile #>> '{fields,client_request_id}');
+  v_entry.provider_task_id := aivedio._read_id(v_payload, v_fields ->> 'provider_task_id');
+  v_entry.client_request_id := aivedio._read_id(v_payload, v_fields ->> 'client_request_id');
   v_entry.headers := coalesce(p_callback.headers, '{}');
   v_entry.body_hash := p_callback.body_hash;
   v_entry.signature_key_version := p_callback.signature_key_version;

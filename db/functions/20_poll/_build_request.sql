@@ -1,9 +1,10 @@
 /*
  * Stage 20 · poll · _build_request
  *
- * Makes the one HTTP request that a profile describes for an attempt: submit, poll or cancel. The URL is always the
- * profile's base URL and path; values enter it encoded, as a part of the path or query. The secret is
- * a reference that the edge resolves.
+ * Makes the one HTTP request that a profile describes for an attempt: submit, poll or cancel; while the first answer
+ * of a poll waits for its second request, a poll is that one. The URL is always the profile's base URL and path,
+ * whatever URLs a provider returns; values enter it encoded, as a part of the path or query. The secret is a
+ * reference that the edge resolves.
  *
  * Called by   _send_submit, claim_cancels, claim_polls
  * Writes      nothing
@@ -23,13 +24,12 @@ stable
 set search_path = ''
 as $_build_request$
 declare
-  v_rule   constant jsonb := p_profile -> p_request;
-  v_values constant jsonb := pg_catalog.jsonb_strip_nulls(pg_catalog.jsonb_build_object(
-    'model', coalesce(p_profile #>> array['models', p_attempt.model], p_attempt.model),
-    'client_request_id', p_attempt.client_request_id,
-    'provider_task_id', p_attempt.provider_task_id,
-    'callback_url', p_callback_url
-  )) || pg_catalog.jsonb_build_object('input', p_input);
+  v_rule   constant jsonb := case
+    when p_request = 'poll' and p_attempt.poll_answer is not null
+      then coalesce(p_profile #> '{poll,then}', p_profile -> 'poll')
+    else p_profile -> p_request
+  end;
+  v_values constant jsonb := aivedio._request_values(p_attempt, p_profile, p_input, p_callback_url);
   v_result aivedio.provider_request;
 begin
   v_result.attempt_id := p_attempt.id;
@@ -37,7 +37,15 @@ begin
   v_result.provider := p_attempt.provider;
   v_result.credential := p_attempt.credential;
   v_result.method := v_rule ->> 'method';
-  v_result.url := (p_profile ->> 'base_url') || aivedio._fill_text(v_rule ->> 'path', v_values, true);
+  v_result.url := (p_profile ->> 'base_url') || aivedio._fill_text(v_rule ->> 'path', v_values, true) || coalesce(
+    (
+      select '?' || pg_catalog.string_agg(
+        aivedio._url_part(parameter.key) || '=' || aivedio._url_part(parameter.value), '&' order by parameter.key
+      )
+      from pg_catalog.jsonb_each_text(aivedio._fill_body(v_rule -> 'query', v_values)) as parameter
+    ),
+    ''
+  );
   v_result.body := aivedio._fill_body(v_rule -> 'body', v_values);
   v_result.timeout_s := coalesce((v_rule ->> 'timeout_s')::real, 15);
   v_result.max_bytes := coalesce((v_rule ->> 'max_bytes')::integer, 1048576);
@@ -54,9 +62,10 @@ begin
   into v_result.headers
   from pg_catalog.jsonb_each_text(v_rule -> 'headers') as header;
 
+  -- A credential of its own brings both halves of a pair, as id:secret.
   select (p_profile -> 'auth') || coalesce(
     (
-      select pg_catalog.jsonb_build_object('secret', credential.secret_ref)
+      select pg_catalog.jsonb_build_object('secret', credential.secret_ref, 'id', null)
       from aivedio.provider_credentials as credential
       where credential.provider = p_attempt.provider
         and credential.name = p_attempt.credential

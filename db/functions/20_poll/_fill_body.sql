@@ -2,7 +2,9 @@
  * Stage 20 · poll · _fill_body
  *
  * Fills a JSON template. A string that is one placeholder becomes the value itself, with its type; where that value is
- * missing the member is left out. A string with placeholders among other text stays a string.
+ * missing the member is left out. A string with placeholders among other text stays a string. The member "..." stands
+ * for all members of the object it names that the template does not name itself: what a profile writes into a request,
+ * or leaves out of it, no user's input replaces.
  *
  * Called by   _build_request
  * Writes      nothing
@@ -18,15 +20,22 @@ immutable
 set search_path = ''
 as $_fill_body$
 declare
-  v_text text;
+  v_text   text;
+  v_spread jsonb;
 begin
   case pg_catalog.jsonb_typeof(p_template)
     when 'object' then
-      return (
+      v_spread := aivedio._fill_body(p_template -> '...', p_values);
+      return case pg_catalog.jsonb_typeof(v_spread)
+        when 'object' then v_spread - array(select pg_catalog.jsonb_object_keys(p_template))
+        else '{}'
+      end
+      || (
         select coalesce(pg_catalog.jsonb_object_agg(member.key, filled.value), '{}')
         from pg_catalog.jsonb_each(p_template) as member
         cross join lateral (select aivedio._fill_body(member.value, p_values) as value) as filled
-        where filled.value is not null
+        where member.key <> '...'
+          and filled.value is not null
       );
     when 'array' then
       return (

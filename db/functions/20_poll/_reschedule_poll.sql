@@ -127,6 +127,8 @@ begin
         else attempt.malformed_polls
       end,
       poll_failures    = v_failures,
+      poll_answer      = null,
+      seen_at          = case when v_seen then v_now else attempt.seen_at end,
       next_poll_at     = case
         when v_delay is not null then greatest(v_now + v_delay, v_until + aivedio._backoff(1, 1, 0))
       end,

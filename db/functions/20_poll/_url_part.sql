@@ -2,9 +2,9 @@
  * Stage 20 · poll · _url_part
  *
  * Encodes a value for one part of a URL's path or query: everything but unreserved characters (RFC 3986, 2.3)
- * becomes %XX, also the slash, so that no value can reach another path.
+ * becomes %XX, also the slash, and the dots of a value of dots alone, so that no value can reach another path.
  *
- * Called by   _fill_text
+ * Called by   _build_request, _fill_text, _read_outputs, _url_path
  * Writes      nothing
  * Locks       nothing
  */
@@ -18,7 +18,7 @@ as $_url_part$
 begin
   -- Most ids need nothing.
   if p_value ~ '^[A-Za-z0-9_.~-]*$' then
-    return p_value;
+    return case when p_value ~ '^\.+$' then pg_catalog.repeat('%2E', pg_catalog.length(p_value)) else p_value end;
   end if;
 
   return (

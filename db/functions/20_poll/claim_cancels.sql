@@ -2,8 +2,9 @@
  * Stage 20 · poll · claim_cancels
  *
  * Hands out cancellations that the provider is still to be told of, leased like polls. They need the provider's id
- * of the job; until it is known they wait. Where a provider cannot cancel, the wish stays with us, and
- * the task waits for the job's own end. A claim changes no status.
+ * of the job; until it is known they wait. Where a provider cannot cancel, or not any more, the wish stays with us, and
+ * the task waits for the job's own end. Where a cancel at the wrong moment destroys a result, the job is polled first.
+ * A claim changes no status.
  *
  * Called by   edge/intake/submit.py, as aivedio_submit
  * Writes      aivedio.task_attempts, aivedio.alarms
@@ -23,12 +24,14 @@ declare
   v_now     constant timestamptz := aivedio._clock();
   v_lease   constant interval := pg_catalog.make_interval(secs => aivedio._setting('cancel_lease_s')::double precision);
   v_due     record;
+  v_verdict text;
+  v_asked   boolean := false;
   v_attempt aivedio.task_attempts;
   v_tired   text[] := '{}'::text[];
   v_alarm   text;
 begin
   for v_due in
-    select attempt.id, attempt.provider, attempt.cancel_tries, provider.effective as profile
+    select attempt, attempt.id, attempt.provider, attempt.cancel_tries, provider.effective as profile
     from aivedio.task_attempts as attempt
     join aivedio.providers as provider on provider.name = attempt.provider
     where (
@@ -41,6 +44,8 @@ begin
     limit p_limit
     for no key update of attempt skip locked
   loop
+    v_verdict := aivedio._cancel_verdict(v_due.attempt, v_due.profile);
+
     if pg_catalog.jsonb_typeof(v_due.profile -> 'cancel') is distinct from 'object' then
       update aivedio.task_attempts as attempt
       set cancel_state = 'unsupported', updated_at = v_now
@@ -50,6 +55,19 @@ begin
       set cancel_state = 'given_up', updated_at = v_now
       where attempt.id = v_due.id;
       v_tired := v_tired || v_due.provider;
+    elsif v_verdict = 'too_late' then
+      update aivedio.task_attempts as attempt
+      set cancel_state = 'given_up', updated_at = v_now
+      where attempt.id = v_due.id;
+    elsif v_verdict = 'ask' then
+      update aivedio.task_attempts as attempt
+      set cancel_state       = 'due',
+          cancel_due_at      = v_now + interval '2 seconds',
+          cancel_lease_until = null,
+          next_poll_at       = least(attempt.next_poll_at, v_now),
+          updated_at         = v_now
+      where attempt.id = v_due.id;
+      v_asked := true;
     else
       update aivedio.task_attempts as attempt
       set cancel_state       = 'sent',
@@ -69,6 +87,10 @@ begin
   loop
     perform aivedio._raise_alarm('cancel_given_up', v_alarm);
   end loop;
+
+  if v_asked then
+    perform aivedio._ring('aivedio_poll');
+  end if;
 end;
 $claim_cancels$;
 

@@ -47,9 +47,14 @@ begin
   v_profile := aivedio._profile(v_attempt.provider);
   v_meaning := case
     when v_status is null then 'retry'
-    when v_profile #> '{cancel,confirmed}' @> pg_catalog.to_jsonb(v_status) then 'confirmed'
-    else aivedio._http_meaning(v_profile, 'cancel', v_status)
+    else aivedio._answer_meaning(v_profile, 'cancel', v_status, p_outcome -> 'body')
   end;
+  -- What the body says comes before what the status confirms.
+  if v_meaning = aivedio._http_meaning(v_profile, 'cancel', v_status)
+    and v_profile #> '{cancel,confirmed}' @> pg_catalog.to_jsonb(v_status)
+  then
+    v_meaning := 'confirmed';
+  end if;
 
   v_state := case
     when v_meaning in ('confirmed', 'canceled', 'body') then 'accepted'
@@ -69,7 +74,7 @@ begin
       cancel_lease_until = null,
       next_poll_at       = case
         when v_state <> 'due' and attempt.terminal_at is null
-        then least(attempt.next_poll_at, v_now + aivedio._backoff(2, 2, 0))
+        then least(attempt.next_poll_at, aivedio._if_polled(attempt.provider, v_now + aivedio._backoff(2, 2, 0)))
         else attempt.next_poll_at
       end,
       updated_at         = v_now

@@ -3,7 +3,8 @@
  *
  * Records the answer to a poll. A body is interpreted and applied exactly as a callback would be; every other outcome
  * says something about the provider, never about the job: a query that fails changes no state but, after many in
- * a row, "we do not know". The lease is read without locks first, then everything is locked in order and the
+ * a row, "we do not know". Where the profile needs a second request, the first answer is kept and that request is due at
+ * once, as a poll of its own. The lease is read without locks first, then everything is locked in order and the
  * lease is looked at again: a worker whose lease was taken over is answered and ignored.
  *
  * Called by   edge/intake/poll.py, as aivedio_poll
@@ -57,7 +58,9 @@ begin
     return aivedio._settled('duplicate', p_attempt);
   end if;
 
-  if v_answer.meaning = 'body' then
+  if v_answer.meaning = 'then' then
+    return aivedio._continue_poll(v_attempt, aivedio._redact(p_outcome -> 'body', v_profile -> 'redact'));
+  elsif v_answer.meaning = 'body' then
     v_result := aivedio._apply_locked(v_answer.observation);
     if (v_answer.observation).output_refs is not null and v_result.verdict <> 'stale_sequence' then
       perform aivedio._keep_outputs(v_answer.observation);

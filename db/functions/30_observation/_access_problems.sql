@@ -1,8 +1,8 @@
 /*
  * Stage 30 · observation · _access_problems
  *
- * What is wrong with a profile's base URL, credentials and webhook section. A plain http base needs "local", and
- * secrets are references: a value that looks like a secret is refused wherever it stands.
+ * What is wrong with a profile's base URL and webhook section, and the check that no secret stands in it: a plain http
+ * base needs "local", secrets are references, and a value that looks like one is refused wherever it stands.
  *
  * Called by   _profile_problems
  * Writes      nothing
@@ -18,12 +18,11 @@ declare
   v_reference constant text := '^(env:[A-Za-z_][A-Za-z0-9_]*|file:/.+)$';
   v_base      constant text := coalesce(p_profile ->> 'base_url', '');
   v_local     constant boolean := p_profile -> 'local' = 'true';
-  v_auth      constant jsonb := p_profile -> 'auth';
   v_webhook   constant jsonb := p_profile -> 'webhook';
   v_known     constant text[] := array[
     'signed', 'scheme', 'secrets', 'secret_format', 'tolerance_s', 'signature_header', 'signature_prefix',
     'timestamp_header', 'header_prefix', 'content', 'jwks_url', 'audience', 'event_id_header', 'event_id', 'thin',
-    'required', 'max_body', 'content_types', 'keep_headers', 'acknowledge', 'challenge'
+    'required', 'max_body', 'content_types', 'keep_headers', 'acknowledge', 'challenge', 'fields'
   ];
   v_problems  text[] := '{}'::text[];
 begin
@@ -38,14 +37,7 @@ begin
     v_problems := v_problems || 'local: true or false'::text;
   end if;
 
-  if coalesce(v_auth ->> 'kind', '') not in ('bearer', 'header', 'none') then
-    v_problems := v_problems || 'auth.kind: bearer, header or none'::text;
-  elsif v_auth ->> 'kind' <> 'none' and coalesce(v_auth ->> 'secret', '') !~ v_reference then
-    v_problems := v_problems || 'auth.secret: a reference, env:NAME or file:/path'::text;
-  end if;
-  if v_auth ->> 'kind' = 'header' and coalesce(v_auth ->> 'header', '') !~ '^[A-Za-z0-9-]+$' then
-    v_problems := v_problems || 'auth.header: the name of a header'::text;
-  end if;
+  v_problems := v_problems || aivedio._auth_problems(p_profile -> 'auth');
 
   if coalesce(pg_catalog.jsonb_typeof(v_webhook), 'null') not in ('object', 'null') then
     v_problems := v_problems || 'webhook: an object or null'::text;

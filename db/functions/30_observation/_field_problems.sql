@@ -18,10 +18,7 @@ set search_path = ''
 as $_field_problems$
 declare
   v_fields   constant jsonb := p_profile -> 'fields';
-  v_known    constant text[] := array[
-    'provider_task_id', 'client_request_id', 'status', 'progress', 'progress_scale', 'progress_match', 'sequence',
-    'revision', 'occurred_at', 'error_code', 'error_message', 'outputs', 'event_type', 'updated_at'
-  ];
+  v_callback constant jsonb := p_profile #> '{webhook,fields}';
   v_problems text[] := '{}'::text[];
   v_entry    record;
 begin
@@ -29,38 +26,27 @@ begin
     return array['fields: an object'];
   end if;
 
-  for v_entry in
-    select field.key, field.value, field.key in ('provider_task_id', 'status') as required
-    from pg_catalog.jsonb_each('{"provider_task_id": null, "status": null}' || v_fields) as field
-    order by field.key
-  loop
-    if v_entry.key <> all (v_known) then
-      v_problems := v_problems || pg_catalog.format('fields.%s: no such field', v_entry.key);
-    elsif v_entry.key = 'occurred_at' and pg_catalog.jsonb_typeof(v_entry.value) not in ('array', 'null') then
-      v_problems := v_problems || 'fields.occurred_at: a list of paths, the latest moment first'::text;
-    elsif v_entry.key = 'progress_match' then
-      v_problems := v_problems || aivedio._pattern_problems('fields.progress_match', v_entry.value #>> '{}');
-    elsif v_entry.key not in ('progress_scale', 'occurred_at', 'outputs') then
-      v_problems := v_problems || aivedio._path_problems('fields.' || v_entry.key, v_entry.value, v_entry.required);
-    end if;
-  end loop;
+  v_problems := v_problems
+    || case when coalesce(v_fields -> 'provider_task_id', 'null') = 'null' then array['fields.provider_task_id: missing']
+      else '{}'::text[] end
+    || case when coalesce(v_fields -> 'status', 'null') = 'null' then array['fields.status: missing']
+      else '{}'::text[] end
+    || aivedio._place_problems('fields', v_fields);
+  if pg_catalog.jsonb_typeof(v_callback) = 'object' then
+    v_problems := v_problems || aivedio._place_problems('webhook.fields', v_callback);
+  elsif pg_catalog.jsonb_typeof(v_callback) <> 'null' then
+    v_problems := v_problems || 'webhook.fields: an object, over the common fields'::text;
+  end if;
 
   for v_entry in
-    select pg_catalog.format('fields.occurred_at[%s]', path.place - 1) as place, path.value
-    from pg_catalog.jsonb_path_query(v_fields, '$.occurred_at[*]') with ordinality as path (value, place)
-    union all
-    select 'fields.outputs', v_fields -> 'outputs'
-    where pg_catalog.jsonb_typeof(v_fields -> 'outputs') not in ('array', 'null')
-    union all
-    select pg_catalog.format('fields.outputs[%s].path', rule.place - 1), coalesce(rule.value -> 'path', '0')
-    from pg_catalog.jsonb_path_query(v_fields, 'strict $.outputs[*]', '{}', true) with ordinality as rule (value, place)
-    union all
-    select pg_catalog.format('webhook.required[%s]', path.place - 1), path.value
+    select pg_catalog.format('webhook.required[%s]', path.place - 1) as place, path.value
     from pg_catalog.jsonb_path_query(p_profile, '$.webhook.required[*]') with ordinality as path (value, place)
     union all
     select 'webhook.event_id', p_profile #> '{webhook,event_id}'
     union all
-    select 'submit.error_message', p_profile #> '{submit,error_message}'
+    select 'submit.' || name.value, path.value
+    from (values ('error_message'), ('error_code')) as name (value)
+    cross join lateral pg_catalog.jsonb_path_query(p_profile #> array['submit', name.value], '$[*]') as path (value)
   loop
     v_problems := v_problems || aivedio._path_problems(v_entry.place, v_entry.value);
   end loop;
@@ -73,9 +59,6 @@ begin
       union all
       select 'redact_after', entry.value
       from pg_catalog.jsonb_path_query(p_profile, '$.redact_after[*]') as entry (value)
-      union all
-      select 'fields.outputs', entry.value
-      from pg_catalog.jsonb_path_query(aivedio._output_paths(p_profile), '$[*]') as entry (value)
     ) as path
     where path.value #>> '{}' !~ '^\$\.\w+'
   );

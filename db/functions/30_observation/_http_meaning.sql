@@ -2,14 +2,14 @@
  * Stage 30 · observation · _http_meaning
  *
  * What an HTTP status of a provider's answer means, by the profile's own rules for this request first
- * (poll.http, cancel.http: {"422": "failed", "4xx": "retry"}), then by what is usual:
+ * (poll.http, poll.then.http, cancel.http: {"422": "failed", "4xx": "retry"}), then by what is usual:
  *
  *   body       read the body            failed, canceled   the job ended so, whatever the body looks like
  *   not_found  no such job              auth               the credential is refused
  *   throttled  too many requests        retry              a fault that should pass
  *   refused    the request itself is wrong
  *
- * Called by   _read_poll, _read_submit, settle_cancel, _normalise
+ * Called by   _answer_meaning, _normalise
  * Writes      nothing
  * Locks       nothing
  */
@@ -23,10 +23,12 @@ language plpgsql
 immutable
 set search_path = ''
 as $_http_meaning$
+declare
+  v_rules constant jsonb := p_profile #> (pg_catalog.string_to_array(p_request, '.') || 'http'::text);
 begin
   return coalesce(
-    p_profile #>> array[p_request, 'http', p_status::text],
-    p_profile #>> array[p_request, 'http', (p_status / 100)::text || 'xx'],
+    v_rules ->> p_status::text,
+    v_rules ->> ((p_status / 100)::text || 'xx'),
     case
       when p_status between 200 and 299 then 'body'
       when p_status in (401, 403) then 'auth'

@@ -6,7 +6,8 @@
  * success that hides a failure into that failure. A word without a translation leaves normalized_status
  * null. Nothing of a provider's text reaches a public field: error_code is one of our own codes.
  *
- * p_http: {"status": 200, "headers": {…}}, as far as they are known.
+ * p_http: {"status": 200, "means": "failed", "headers": {…}}, as far as they are known; "means" is what the caller
+ * already made of the status line.
  *
  * Called by   _process_callback, _read_poll, normalise
  * Writes      nothing
@@ -28,7 +29,7 @@ set search_path = ''
 as $_normalise$
 declare
   v_now     constant timestamptz := aivedio._clock();
-  v_fields  constant jsonb := p_profile -> 'fields';
+  v_fields  constant jsonb := aivedio._fields(p_profile, p_source);
   v_words   constant jsonb := coalesce(p_profile #> array['words', p_source], p_profile #> '{words,poll}');
   v_meaning text := 'body';
   v_rule    jsonb;
@@ -48,11 +49,13 @@ begin
   v_result.received_at := v_now;
   v_result.provider_task_id := aivedio._read_id(p_payload, v_fields ->> 'provider_task_id');
   v_result.client_request_id := aivedio._read_id(p_payload, v_fields ->> 'client_request_id');
-  v_result.provider_word := pg_catalog.left(aivedio._read_text(p_payload, v_fields ->> 'status'), 100);
+  v_result.provider_word := aivedio._read_word(p_payload, v_fields -> 'status');
   v_result.normalized_status := v_words ->> v_result.provider_word;
 
   if p_source <> 'webhook' and p_http ? 'status' then
-    v_meaning := aivedio._http_meaning(p_profile, 'poll', (p_http ->> 'status')::integer);
+    v_meaning := coalesce(
+      p_http ->> 'means', aivedio._http_meaning(p_profile, 'poll', (p_http ->> 'status')::integer)
+    );
     if v_meaning in ('failed', 'canceled') then
       v_result.normalized_status := v_meaning;
     end if;
@@ -71,7 +74,7 @@ begin
   limit 1;
 
   if v_result.normalized_status = 'succeeded' then
-    v_result.output_refs := aivedio._read_outputs(p_payload, p_profile);
+    v_result.output_refs := aivedio._read_outputs(p_payload, p_profile || pg_catalog.jsonb_build_object('fields', v_fields));
 
     for v_rule in
       select rule.value
@@ -86,9 +89,9 @@ begin
   end if;
 
   if v_result.normalized_status in ('failed', 'canceled') then
-    v_result.error_detail := pg_catalog.left(aivedio._read_text(p_payload, v_fields ->> 'error_message'), 1000);
+    v_result.error_detail := pg_catalog.left(aivedio._read_first(p_payload, v_fields -> 'error_message'), 1000);
     v_error := pg_catalog.concat_ws(
-      ' ', aivedio._read_text(p_payload, v_fields ->> 'error_code'), v_result.error_detail
+      ' ', aivedio._read_first(p_payload, v_fields -> 'error_code'), v_result.error_detail
     );
   end if;
 
@@ -103,7 +106,7 @@ begin
     v_result.error_class := 'canceled';
     v_result.error_code := 'canceled_by_provider';
   elsif v_result.normalized_status in ('queued', 'running') then
-    v_result.progress := aivedio._read_progress(p_payload, p_profile);
+    v_result.progress := aivedio._read_progress(p_payload, p_profile || pg_catalog.jsonb_build_object('fields', v_fields));
   end if;
 
   return v_result;

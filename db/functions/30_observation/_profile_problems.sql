@@ -16,7 +16,7 @@ set search_path = ''
 as $_profile_problems$
 declare
   v_known constant text[] := array[
-    'base_url', 'local', 'auth', 'models', 'submit', 'poll', 'cancel', 'webhook', 'fields', 'functions', 'words',
+    'base_url', 'local', 'auth', 'models', 'values', 'submit', 'poll', 'cancel', 'webhook', 'fields', 'functions', 'words',
     'hidden_failures', 'success_needs_output', 'errors', 'max_outputs', 'output_lifetime_s', 'deadline_s',
     'retry_span_s', 'credits', 'model_credits', 'quota', 'redact', 'redact_after', 'notes'
   ];
@@ -32,6 +32,7 @@ begin
       order by key.name
     )
     || aivedio._access_problems(p_profile)
+    || aivedio._value_problems(p_profile)
     || aivedio._request_problems(p_profile)
     || aivedio._field_problems(p_profile)
     || aivedio._rule_problems(p_profile)

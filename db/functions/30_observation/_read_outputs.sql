@@ -2,8 +2,9 @@
  * Stage 30 · observation · _read_outputs
  *
  * Collects the output URLs of a payload as [{kind, url, expires_in_s}]. A profile's outputs are a path, or a
- * list of {path, kind}; what a path finds may be a URL, an object with a url, or arrays of these.
- * Anything that is no http(s) URL of a sane length is left out.
+ * list of {path, kind, url}; what a path finds may be a URL, an object with a url, or arrays of these. A provider that
+ * names its results by ids has a template: {} in its url stands for what the path finds, {base_url} for the
+ * profile's. Anything that is no http(s) URL of a sane length is left out.
  *
  * Called by   _normalise
  * Writes      nothing
@@ -41,8 +42,15 @@ begin
       rule.ordinality as rule,
       item.ordinality as place,
       coalesce(rule.value ->> 'kind', 'video') as kind,
-      case pg_catalog.jsonb_typeof(item.value)
-        when 'object' then item.value ->> 'url'
+      case
+        when rule.value ->> 'url' is not null then pg_catalog.replace(
+          pg_catalog.replace(rule.value ->> 'url', '{base_url}', p_profile ->> 'base_url'),
+          '{}',
+          case when pg_catalog.jsonb_typeof(item.value) in ('string', 'number')
+            then nullif(aivedio._url_part(item.value #>> '{}'), '')
+          end
+        )
+        when pg_catalog.jsonb_typeof(item.value) = 'object' then item.value ->> 'url'
         else item.value #>> '{}'
       end as url
     from pg_catalog.jsonb_array_elements(v_rules) with ordinality as rule (value, ordinality),

@@ -70,7 +70,7 @@ begin
     select pg_catalog.format('hidden_failures[%s]', rule.place - 1) as place, rule.value
     from pg_catalog.jsonb_path_query(p_profile, '$.hidden_failures[*]') with ordinality as rule (value, place)
   loop
-    v_problems := v_problems || aivedio._path_problems(v_rule.place || '.when', v_rule.value -> 'when', true);
+    v_problems := v_problems || aivedio._predicate_problems(v_rule.place || '.when', v_rule.value -> 'when');
     if coalesce(v_rule.value ->> 'status', 'failed') not in ('failed', 'canceled') then
       v_problems := v_problems || (v_rule.place || '.status: failed or canceled');
     end if;
