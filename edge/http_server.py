@@ -8,8 +8,9 @@ protocol does, and says so as problem+json. The process owns the signals, not th
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import ClassVar
 
 import uvicorn
@@ -100,7 +101,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport is not None:
             self.transport.abort()
 
-    def _refuse(self, status: int, code: str) -> None:
+    def _refuse(self, status: int, code: str, more_headers: bytes = b"") -> None:
         if self._refused:
             return
         self._refused = True
@@ -110,9 +111,17 @@ class BoundedProtocol(HttpToolsProtocol):
             body = self.problem(status, code)
             self.transport.write(
                 b"HTTP/1.1 %d \r\ncontent-type: application/problem+json\r\n"
-                b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (status, len(body), body)
+                b"content-length: %d\r\nconnection: close\r\n%s\r\n%s"
+                % (status, len(body), more_headers, body)
             )
         self.transport.close()
+
+
+def raise_descriptor_limit() -> None:
+    """Allow as many connections as the system lets this process have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Server(uvicorn.Server):

@@ -1,8 +1,8 @@
 """
 The command line `aivedio`.
 
-For people: `up`, `migrate`, `status`, `version`. For service managers: one sub-command per
-process, each configured by AIVEDIO_ variables, logging JSON to stderr.
+For people: `up`, `migrate`, `status`, `providers`, `version`. For service managers: one sub-command
+per process, each configured by AIVEDIO_ variables, logging JSON to stderr.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from edge.cli import settings as _settings
+from edge.cli import providers, settings as _settings
 from edge.cli.processes import PROCESSES, Process
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(providers.app, name="providers")
 
 
 def main() -> None:

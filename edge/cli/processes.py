@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -72,12 +73,26 @@ def redis_url(settings: Settings) -> str:
 
 def _webhook(settings: Settings) -> Main:
     from edge.intake import webhook
+    from edge.intake.tls import Certificate
 
+    certificate = None
+    if settings.webhook_tls_cert is not None and settings.webhook_tls_key is not None:
+        try:
+            certificate = Certificate(settings.webhook_tls_cert, settings.webhook_tls_key)
+        except (OSError, ssl.SSLError) as error:
+            raise BadSettings(
+                "AIVEDIO_WEBHOOK_TLS_CERT and AIVEDIO_WEBHOOK_TLS_KEY cannot be used"
+                f" ({type(error).__name__}): they name a PEM chain and its key, readable here."
+            ) from None
+    elif (settings.webhook_tls_cert or settings.webhook_tls_key) is not None:
+        raise BadSettings("Set both AIVEDIO_WEBHOOK_TLS_CERT and AIVEDIO_WEBHOOK_TLS_KEY, or none.")
     return lambda stopping, ready: webhook.run(
         database_url=database_url(settings),
         listen=settings.webhook_listen,
         trusted_proxies=settings.proxies,
         local=settings.local,
+        callback_url=settings.callback_url,
+        certificate=certificate,
         stopping=stopping,
         ready=ready,
     )

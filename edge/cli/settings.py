@@ -8,6 +8,7 @@ process is started (`edge.cli.processes`), through `required`.
 from __future__ import annotations
 
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -88,6 +89,12 @@ class Settings(BaseSettings):
     )
     webhook_listen: Annotated[str, AfterValidator(_listen)] = Field(
         default="127.0.0.1:8081", description="where the webhook edge listens"
+    )
+    webhook_tls_cert: Path | None = Field(
+        default=None, description="PEM chain, if the webhook edge is to speak TLS itself"
+    )
+    webhook_tls_key: Path | None = Field(
+        default=None, description="PEM key that belongs to AIVEDIO_WEBHOOK_TLS_CERT"
     )
     gateway_listen: Annotated[str, AfterValidator(_listen)] = Field(
         default="127.0.0.1:8080", description="where the gateway listens"

@@ -44,6 +44,12 @@ def origin(request: HTTPConnection, trusted: Sequence[Network]) -> Origin:
     return Origin(_source(peer), encrypted)
 
 
+def peer_source(host: str, trusted: Sequence[Network]) -> str | None:
+    """Return what counts as the sender of a connection, or None if a trusted proxy made it."""
+    peer = _address(host)
+    return None if peer is not None and _within(peer, trusted) else _source(peer)
+
+
 def _values(request: HTTPConnection, name: str) -> list[str]:
     joined = ",".join(request.headers.getlist(name))
     return [value.strip() for value in joined.split(",") if value.strip()]

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 from prometheus_client import Counter
 
 from edge import logs
 from edge.database import Database
+from edge.intake.jwks import Source
 from edge.intake.secrets import Secrets
-from edge.intake.signatures import SCHEMES, Key, Scheme
+from edge.intake.signatures import SCHEMES, Key, Verifier
 
 logger = logs.get(__name__)
 
@@ -58,27 +60,34 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One provider's way of calling back. `scheme` is None if it does not sign."""
+    """
+    One provider's way of calling back.
+
+    `verifier` is None if it does not sign. `published` is where its keys are, if they are not
+    secrets of ours. `challenge` names the member of a registration request that is echoed.
+    """
 
     provider: str
     revision: int
     local: bool
-    scheme: Scheme | None
+    verifier: Verifier | None
     secrets: tuple[SecretReference, ...]
-    tolerance: float
+    published: Source | None
+    audience: str | None
+    challenge: str | None
     max_body: int
     content_types: frozenset[str]
     keep_headers: tuple[str, ...]
     acknowledgement: Acknowledgement
 
-    def keys(self, secrets: Secrets) -> Sequence[Key]:
-        """Return the signing keys that can be resolved now."""
+    async def keys(self, secrets: Secrets) -> Sequence[Key]:
+        """Return the signing keys that our secrets stand for and that can be resolved now."""
         keys: list[Key] = []
         for secret in self.secrets:
-            text = secrets.resolve(secret.reference)
-            value = self.scheme.secret(text) if text and self.scheme else None
-            if value is not None:
-                keys.append(Key(secret.version, value))
+            text = await secrets.resolve(secret.reference)
+            key = self.verifier.key(secret.version, text) if text and self.verifier else None
+            if key is not None:
+                keys.append(key)
         return keys
 
 
@@ -133,32 +142,50 @@ def parse(row: ProfileRow) -> Profile:
     """Return a row's profile. Raises ValueError, KeyError or TypeError if it makes no sense."""
     webhook = row.webhook
     signed = _boolean(webhook.get("signed", True), "signed")
-    scheme: Scheme | None = None
+    verifier: Verifier | None = None
     if signed:
         name = webhook["scheme"]
         if name not in SCHEMES:
             raise ValueError("unknown scheme")
-        scheme = SCHEMES[name]
+        verifier = SCHEMES[name](webhook)
+    challenge = webhook.get("challenge")
+    audience = webhook.get("audience")
     return Profile(
         provider=row.provider,
         revision=row.revision,
         local=row.local,
-        scheme=scheme,
+        verifier=verifier,
         secrets=tuple(
             SecretReference(_text(secret["ref"], "ref"), _text(secret["version"], "version"))
             for secret in webhook.get("secrets") or ()
         ),
-        tolerance=_number(webhook.get("tolerance_s", 300), "tolerance_s", 1, 86_400),
+        published=_published(row) if verifier is not None and verifier.published else None,
+        audience=None if audience is None else _text(audience, "audience"),
+        challenge=None if challenge is None else _text(challenge, "challenge"),
         max_body=int(_number(webhook.get("max_body", MAX_BODY), "max_body", 1, BODY_CEILING)),
         content_types=frozenset(
             _text(kind, "content_types").lower()
             for kind in webhook.get("content_types") or ["application/json"]
         ),
-        keep_headers=tuple(
-            _text(name, "keep_headers").lower() for name in webhook.get("keep_headers") or ()
-        ),
+        keep_headers=_kept_headers(webhook),
         acknowledgement=_acknowledgement(webhook.get("acknowledge") or {}),
     )
+
+
+def _published(row: ProfileRow) -> Source:
+    url = _text(row.webhook.get("jwks_url"), "jwks_url")
+    schemes = ("https", "http") if row.local else ("https",)
+    if not urlsplit(url).hostname or urlsplit(url).scheme not in schemes:
+        raise ValueError("jwks_url must be an https address")
+    return Source(row.provider, url, row.local)
+
+
+def _kept_headers(webhook: Mapping[str, Any]) -> tuple[str, ...]:
+    names = [_text(name, "keep_headers").lower() for name in webhook.get("keep_headers") or ()]
+    event_id = webhook.get("event_id_header")
+    if event_id is not None:
+        names.append(_text(event_id, "event_id_header").lower())
+    return tuple(dict.fromkeys(names))
 
 
 def _acknowledgement(wanted: Mapping[str, Any]) -> Acknowledgement:

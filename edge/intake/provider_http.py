@@ -135,7 +135,7 @@ class ProviderHttp:
             return outcomes.failed("not_sent", "BadUrl")
         if url.scheme != "https" and not request.local:
             return outcomes.failed("not_sent", "PlainHttp")
-        headers = self._headers(request)
+        headers = await self._headers(request)
         if headers is None:
             return outcomes.failed("not_sent", "NoSecret")
         host = self._hosts.setdefault(url.netloc, asyncio.Semaphore(self._per_host))
@@ -207,7 +207,7 @@ class ProviderHttp:
             status, bytes(body), answer.headers.get("retry-after"), self._clock()
         )
 
-    def _headers(self, request: ProviderRequest) -> dict[str, str] | None:
+    async def _headers(self, request: ProviderRequest) -> dict[str, str] | None:
         """Return the request's headers with its credential, or None if that cannot be resolved."""
         headers = {name.lower(): value for name, value in (request.headers or {}).items()}
         headers |= {"accept-encoding": "identity", "user-agent": USER_AGENT}
@@ -218,7 +218,7 @@ class ProviderHttp:
         if auth.get("kind", "none") == "none":
             return headers
         reference = auth.get("secret")
-        secret = self._secrets.resolve(reference) if reference else None
+        secret = await self._secrets.resolve(reference) if reference else None
         if secret is None:
             logger.error("credential not found", provider=request.provider, reference=reference)
             return None

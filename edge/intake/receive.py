@@ -6,6 +6,7 @@ only after that commit, and interpreted later by the inbox process. Nothing else
 port.
 
     the profile's answer (204)   stored now, or by an earlier delivery
+    200  the word it sent        a registration challenge: nothing is stored
     401  no body       no key signed it, or not recently, whatever else is wrong with it
     403                it came over plain http
     404                no such provider, no such address
@@ -13,8 +14,8 @@ port.
     429, 503           not stored; Retry-After says when to send it again
 
 A callback that is signed, but unusable, is stored dead and answered like any other: sending it
-again would not help. One of a provider that does not sign is only a hint to poll, and needs a token
-that we gave out.
+again would not help. One whose body nobody signed is only a hint to poll, and needs a token that we
+gave out.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import hashlib
 import math
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from prometheus_client import Counter, Histogram
 from starlette.applications import Starlette
@@ -35,13 +36,14 @@ from starlette.routing import Route
 
 from edge import logs
 from edge.intake.accepting import Accepting, QueueFull, Received
+from edge.intake.challenge import echo
 from edge.intake.failures import Failures
 from edge.intake.flood import Flood
 from edge.intake.origin import Network, origin
 from edge.intake.problems import problem
 from edge.intake.profiles import Profile, Profiles
-from edge.intake.secrets import Secrets
-from edge.intake.signatures import Failure, Verified
+from edge.intake.signatures import Delivery, Failure, Verified
+from edge.intake.verifying import Verifying
 from edge.listener import log_failure
 
 logger = logs.get(__name__)
@@ -84,20 +86,25 @@ class Webhook:
         self,
         *,
         profiles: Profiles,
-        secrets: Secrets,
+        verifying: Verifying,
         accept: Accepting,
         refusals: Failures,
         flood: Flood,
+        knows_token: Callable[[str, bytes], Awaitable[bool]],
+        public_path: str = "",
         trusted_proxies: Sequence[Network] = (),
         local: bool = False,
         clock: Callable[[], float] = time.time,
         doubt: Callable[[], None] = lambda: None,
     ) -> None:
         self._profiles = profiles
-        self._secrets = secrets
+        self._verifying = verifying
         self._accept = accept
         self._refusals = refusals
         self._flood = flood
+        self._knows_token = knows_token
+        # What a proxy in front of us takes off the path; some providers sign the whole of it.
+        self._public_path = public_path
         self._trusted_proxies = trusted_proxies
         self._local = local
         self._clock = clock
@@ -152,27 +159,37 @@ class Webhook:
         came_from = origin(request, self._trusted_proxies)
         if not (came_from.encrypted or self._local or profile.local):
             raise Refused(problem(403, "https_required", trace_id), "plain_http")
-        wait = self._flood.check(came_from.source, provider)
-        if wait:
-            raise Refused(_again(429, "too_many_requests", trace_id, wait), "flood")
+        self._wait(self._flood.check(came_from.source), trace_id)
         if token is not None and len(token) > MAX_TOKEN:
             raise Refused(problem(404, "not_found", trace_id), "token")
         token_hash = hashlib.sha256(token.encode()).digest() if token else None
         _check_type(request, profile, trace_id)
 
         body = await self._body(request, profile, token_hash, trace_id)
-        verified = self._verify(request, profile, body)
+        verified = await self._verify(request, profile, body)
         if isinstance(verified, Failure):
-            self._flood.refused(came_from.source)
+            # Without a key nobody can be told from a guesser.
+            if verified is not Failure.NO_KEY:
+                self._flood.refused(came_from.source)
             raise Refused(Response(status_code=401), verified)
-        if verified is None and token_hash is None:
+        if not _is_signed(profile, verified) and token_hash is None:
             raise Refused(problem(404, "not_found", trace_id), "token")
+        if profile.challenge is not None and token_hash is not None:
+            answer = echo(profile.challenge, body)
+            if answer is not None:
+                self._wait(self._flood.challenge(came_from.source), trace_id)
+                if not await self._knows_token(provider, token_hash):
+                    raise self._unknown_token(came_from.source, trace_id)
+                return Response(answer, media_type="application/json")
+        self._wait(
+            self._flood.admit(came_from.source, provider, verified=verified is not None), trace_id
+        )
 
         accepted = await self._accept.accept(
             received(request, profile, body, verified, token_hash, trace_id)
         )
         if accepted is None:
-            raise Refused(problem(404, "not_found", trace_id), "token")
+            raise self._unknown_token(came_from.source, trace_id)
         logger.debug(
             "callback stored",
             provider=provider,
@@ -182,6 +199,17 @@ class Webhook:
             trace_id=trace_id,
         )
         return _acknowledge(profile)
+
+    @staticmethod
+    def _wait(seconds: float, trace_id: str) -> None:
+        """Refuse what comes too often."""
+        if seconds:
+            raise Refused(_again(429, "too_many_requests", trace_id, seconds), "flood")
+
+    def _unknown_token(self, source: str, trace_id: str) -> Refused:
+        """Return the refusal of a token that nobody was given, and count it as a guess."""
+        self._flood.refused(source)
+        return Refused(problem(404, "not_found", trace_id), "token")
 
     def _complain(self, provider: str, trace_id: str, error: Exception) -> None:
         """Log that callbacks are not stored: once a second, for there may be thousands."""
@@ -233,19 +261,31 @@ class Webhook:
             )
         )
 
-    def _verify(self, request: Request, profile: Profile, body: bytes) -> Verified | Failure | None:
+    async def _verify(
+        self, request: Request, profile: Profile, body: bytes
+    ) -> Verified | Failure | None:
         """Return who signed, why nobody did, or None if the provider does not sign."""
-        if profile.scheme is None:
+        if profile.verifier is None:
             return None
         headers: dict[str, list[str]] = {}
         for name, value in request.headers.items():
             headers.setdefault(name, []).append(value)
-        verified = profile.scheme.verify(
-            body, headers, profile.keys(self._secrets), profile.tolerance, self._clock()
+        delivery = Delivery(
+            body,
+            headers,
+            method=request.method,
+            path=self._public_path + request.scope["raw_path"].decode("latin-1"),
+            query=request.scope["query_string"].decode("latin-1"),
         )
-        if isinstance(verified, Verified):
+        verified = await self._verifying.judge(profile, profile.verifier, delivery, self._clock())
+        if isinstance(verified, Verified) and verified.age is not None:
             SKEW.labels(profile.provider).observe(verified.age)
         return verified
+
+
+def _is_signed(profile: Profile, verified: Verified | None) -> bool:
+    """Whether what a callback says is known to come from its provider."""
+    return verified is not None and profile.verifier is not None and profile.verifier.covers_body
 
 
 def received(
@@ -276,7 +316,7 @@ def received(
         body=text,
         body_hash=hashlib.sha256(body).digest(),
         signature_key_version=verified.version if verified else None,
-        signed=verified is not None,
+        signed=_is_signed(profile, verified),
         token_hash=token_hash,
         trace_id=trace_id,
         error=error,

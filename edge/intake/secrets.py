@@ -2,11 +2,13 @@
 Secrets by reference: `env:NAME` is an environment variable, `file:/path` a file's content.
 
 Only references are configured and stored; the values stay here, are read anew every few seconds so
-that a rotated file counts without a restart, and are never logged.
+that a rotated file counts without a restart, and are never logged. Files are read in a thread: one
+on a network that hangs must not hold up everybody else.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -29,29 +31,36 @@ class Secrets:
         self._remembered_for = remembered_for
         self._clock = clock
         self._known: dict[str, tuple[float, str | None]] = {}
+        self._reading: dict[str, asyncio.Task[str | None]] = {}
 
-    def resolve(self, reference: str) -> str | None:
+    async def resolve(self, reference: str) -> str | None:
         """Return the secret, or None if there is none: unset, empty, unreadable or malformed."""
-        now = self._clock()
         known = self._known.get(reference)
-        if known is not None and now < known[0]:
+        if known is not None and self._clock() < known[0]:
             return known[1]
-        value = self._read(reference) or None
-        self._known[reference] = (now + self._remembered_for, value)
-        return value
-
-    def _read(self, reference: str) -> str | None:
-        kind, separator, place = reference.partition(":")
-        if not separator:
-            return None
+        kind, _, place = reference.partition(":")
         if kind == "env":
-            return self._environment.get(place, "").strip()
+            return self._remember(reference, self._environment.get(place, "").strip())
         if kind == "file" and place.startswith("/"):
-            return _file(place)
+            return await self._file(reference, place)
         return None
 
+    async def _file(self, reference: str, path: str) -> str | None:
+        """Return a file's content; all who ask meanwhile wait for the same reading."""
+        reading = self._reading.get(reference)
+        if reading is None:
+            reading = asyncio.create_task(asyncio.to_thread(_read, path))
+            self._reading[reference] = reading
+            reading.add_done_callback(lambda _: self._reading.pop(reference, None))
+        # Whoever gives up waiting must not take the reading away from the others.
+        return self._remember(reference, await asyncio.shield(reading))
 
-def _file(path: str) -> str | None:
+    def _remember(self, reference: str, value: str | None) -> str | None:
+        self._known[reference] = (self._clock() + self._remembered_for, value or None)
+        return value or None
+
+
+def _read(path: str) -> str | None:
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)

@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 
 from edge import database, errors, logs
 from edge.backoff import Backoff, pause
 from edge.database import Database
-from edge.http_server import Server
-from edge.intake import accepting, failures, http_limits
+from edge.http_server import Server, raise_descriptor_limit
+from edge.intake import accepting, failures, http_limits, self_check
 from edge.intake.accepting import Accepting
 from edge.intake.failures import Failures
 from edge.intake.flood import Flood
+from edge.intake.http_limits import Gate
+from edge.intake.jwks import Jwks
 from edge.intake.origin import Network
 from edge.intake.profiles import Profiles
+from edge.intake.provider_http import ProviderHttp
 from edge.intake.receive import Webhook
 from edge.intake.secrets import Secrets
+from edge.intake.tls import Certificate
+from edge.intake.verifying import Verifying
 from edge.listener import Listener, follow
 
 logger = logs.get(__name__)
@@ -49,6 +55,8 @@ async def run(
     ready: Callable[[bool], None],
     trusted_proxies: Sequence[Network] = (),
     local: bool = False,
+    callback_url: str | None = None,
+    certificate: Certificate | None = None,
     commits_in_flight: int = 1,
     drain_within: float = 8.0,
     flood: Flood | None = None,
@@ -56,46 +64,75 @@ async def run(
     """
     Serve callbacks on `listen` (host:port) until `stopping`, then finish what is in flight.
 
-    Ready while the profiles are known and the database stores.
+    Ready while the profiles are known and the database stores. `callback_url` is this port as
+    providers see it. With a `certificate` it speaks TLS.
     """
+    raise_descriptor_limit()
+    flood = flood or Flood()
     composites: dict[str, type[Any]] = {**accepting.COMPOSITES, **failures.COMPOSITES}
     with _bound(listen) as listening:
-        async with database.connect(
-            database_url,
-            role=ROLE,
-            max_size=commits_in_flight + 2,
-            statement_timeout=STATEMENT_TIMEOUT,
-            lock_timeout=LOCK_TIMEOUT,
-            acquire_timeout=ACQUIRE_TIMEOUT,
-            composites=composites,
-        ) as db:
+        secrets = Secrets()
+        async with (
+            database.connect(
+                database_url,
+                role=ROLE,
+                max_size=commits_in_flight + 2,
+                statement_timeout=STATEMENT_TIMEOUT,
+                lock_timeout=LOCK_TIMEOUT,
+                acquire_timeout=ACQUIRE_TIMEOUT,
+                composites=composites,
+            ) as db,
+            ProviderHttp(secrets, reuse=False) as http,
+        ):
+            jwks = Jwks(http)
             profiles = Profiles()
             refusals = Failures(db)
             accept = Accepting(db, in_flight=commits_in_flight, answer_within=ANSWER_WITHIN)
             doubt = asyncio.Event()
             webhook = Webhook(
                 profiles=profiles,
-                secrets=Secrets(),
+                verifying=Verifying(secrets, jwks),
                 accept=accept,
                 refusals=refusals,
-                flood=flood or Flood(),
+                flood=flood,
+                knows_token=_knows_token(db),
+                public_path=urlsplit(callback_url or "").path.rstrip("/"),
                 trusted_proxies=trusted_proxies,
                 local=local,
                 doubt=doubt.set,
             )
-            server = http_limits.server(webhook.app(), drain_within=drain_within)
+            server = http_limits.server(
+                webhook.app(),
+                drain_within=drain_within,
+                gate=Gate(flood, trusted_proxies),
+                tls=certificate.context if certificate else None,
+            )
             async with asyncio.TaskGroup() as group:
-                background = [
+                background: list[asyncio.Task[Any]] = [
                     group.create_task(accept.run()),
                     group.create_task(refusals.run()),
                     group.create_task(_watch(db, profiles, doubt, stopping, ready)),
                     group.create_task(_reload_on_change(database_url, db, profiles, stopping)),
                     group.create_task(_end(server, stopping)),
                 ]
+                if certificate is not None:
+                    background.append(group.create_task(certificate.follow(stopping)))
+                if callback_url is not None:
+                    background.append(group.create_task(self_check.check(callback_url)))
                 await server.serve(sockets=[listening])
                 for task in background:
                     task.cancel()
+            await jwks.close()
             await refusals.report()
+
+
+def _knows_token(db: Database) -> Callable[[str, bytes], Awaitable[bool]]:
+    async def knows(provider: str, token_hash: bytes) -> bool:
+        return bool(
+            await db.value("knows_callback_token", p_provider=provider, p_token_hash=token_hash)
+        )
+
+    return knows
 
 
 def _bound(listen: str) -> socket.socket:

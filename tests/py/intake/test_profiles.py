@@ -25,8 +25,8 @@ def row(webhook: dict[str, Any], revision: int = 1, provider: str = "p") -> Prof
 
 def test_what_a_profile_leaves_out_has_a_safe_default() -> None:
     profile = parse(row(SIGNED))
-    assert profile.scheme is not None
-    assert (profile.max_body, profile.tolerance) == (MAX_BODY, 300)
+    assert profile.verifier is not None and profile.verifier.covers_body
+    assert profile.max_body == MAX_BODY
     assert profile.content_types == {"application/json"}
     assert profile.acknowledgement.status == 204
 
@@ -40,6 +40,17 @@ def test_what_a_profile_leaves_out_has_a_safe_default() -> None:
         {"secrets": [{"ref": "env:X"}]},
         {"secrets": ["env:X"]},
         {"tolerance_s": 0},
+        {"secret_format": "hex"},
+        {"header_prefix": "a b"},
+        {"scheme": "t-v1-hex"},
+        {"scheme": "hmac-hex", "signature_header": "s"},
+        {"scheme": "hmac-hex", "signature_header": "s", "content": "{boody}"},
+        {"scheme": "hmac-hex", "signature_header": "s", "content": "no place"},
+        {"scheme": "hmac-hex", "signature_header": "s", "content": "{timestamp}{body}"},
+        {"scheme": "fal-ed25519"},
+        {"scheme": "fal-ed25519", "jwks_url": "ftp://x/"},
+        {"scheme": "fal-ed25519", "jwks_url": "https:///x"},
+        {"challenge": 7},
         {"tolerance_s": "300"},
         {"max_body": 10**12},
         {"max_body": True},
@@ -58,7 +69,7 @@ def test_a_profile_without_a_scheme_is_not_taken_for_unsigned() -> None:
     """W7: only `signed: false` makes callbacks hints."""
     with pytest.raises(KeyError):
         parse(row({"secrets": []}))
-    assert parse(row({"signed": False})).scheme is None
+    assert parse(row({"signed": False})).verifier is None
 
 
 def test_acknowledgements() -> None:
@@ -71,11 +82,25 @@ def test_acknowledgements() -> None:
     assert of({"status": 200, "body": {"a": 1}}) == (200, b'{"a":1}', "application/json")
 
 
-def test_only_keys_that_resolve_are_used() -> None:
+async def test_only_keys_that_resolve_are_used() -> None:
     profile = parse(row(SIGNED))
-    assert profile.keys(Secrets({})) == []
-    assert profile.keys(Secrets({"NEW": "not base64!"})) == []
-    assert profile.keys(Secrets({"OLD": "whsec_b2xk"})) == [Key("previous", b"old")]
+    assert await profile.keys(Secrets({})) == []
+    assert await profile.keys(Secrets({"NEW": "not base64!"})) == []
+    assert await profile.keys(Secrets({"OLD": "whsec_b2xk"})) == [Key("previous", b"old")]
+
+
+def test_published_keys_come_over_https_unless_the_profile_is_local() -> None:
+    webhook = {"scheme": "fal-ed25519", "jwks_url": "http://127.0.0.1:1/jwks.json"}
+    with pytest.raises(ValueError):
+        parse(row(webhook))
+    profile = parse(ProfileRow("p", webhook, True, 1))
+    assert profile.published is not None and profile.published.local
+    assert parse(row(SIGNED)).published is None
+
+
+def test_the_header_of_the_event_id_is_always_kept() -> None:
+    profile = parse(row({**SIGNED, "event_id_header": "Webhook-Id", "keep_headers": ["X-Trace"]}))
+    assert profile.keep_headers == ("x-trace", "webhook-id")
 
 
 def test_the_last_good_profile_stays_until_a_better_one_comes(

@@ -18,7 +18,7 @@ import pytest
 from edge import database as door
 from edge.intake import failures as failures_module, receive
 from edge.intake.failures import Failures
-from edge.intake.signatures import standard_webhooks_secret
+from edge.intake.signatures.judging import base64_secret
 from tests.py.intake.conftest import Edge, Inbox, serving
 from tests.py.intake.signing import OTHER_SECRET, SECRET, sign
 from tests.py.support.waiting import eventually_async
@@ -137,7 +137,7 @@ async def test_signed_but_unusable_is_stored_dead_and_acknowledged(
 
 
 async def test_signed_bytes_that_are_no_text_are_stored_dead(edge: Edge, inbox: Inbox) -> None:
-    body, secret = b'{"id": "\xff"}', standard_webhooks_secret(SECRET)
+    body, secret = b'{"id": "\xff"}', base64_secret(SECRET)
     assert secret is not None
     headers = _sign_bytes(body, secret)
     answer = await edge.client.post("/callbacks/replicate", content=body, headers=headers)
