@@ -66,7 +66,7 @@ select is_empty(
     select role, function
     from may_execute
     where role not in ('aivedio_app', 'aivedio_gateway', 'aivedio_operator')
-      and function in ('create_task', 'start_attempt', 'request_cancel', 'add_member')
+      and function in ('create_task', 'create_external_task', 'start_attempt', 'request_cancel', 'add_member')
   $$,
   'only the application, its gateway and operators command tasks'
 );
@@ -161,8 +161,8 @@ select set_eq(
 
 select set_eq(
   $$ select name from schema_function where code ~* 'insert\s+into\s+aivedio\.generation_tasks\M' $$,
-  array['create_task'],
-  'create_task alone makes tasks'
+  array['_create_task'],
+  '_create_task alone makes tasks'
 );
 
 select set_eq(

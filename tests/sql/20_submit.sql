@@ -209,6 +209,12 @@ select pg_temp.at('10 seconds');
 select is_empty($$ select * from pg_temp.claim() $$, 'S10: what should be canceled is not sent');
 select is(pg_temp.task_of('j') || ', ' || pg_temp.attempt_of('j'), 'canceled v4, canceled withdrawn', 'S10: nothing of it ever reached the provider: it is canceled');
 
+-- An attempt that another one has replaced.
+select fixture.job('l', 'failed', p_attempt_status => 'failed');
+update aivedio.task_attempts set status = 'created', known_status = 'created', submit_state = 'due', terminal_at = null where id = fixture.id('attempt of l');
+select pg_temp.claim();
+select is(pg_temp.attempt_of('l'), 'canceled withdrawn provider-l', 'what is no longer wanted is withdrawn');
+
 -- A credential that is refused.
 select pg_temp.sent('k');
 select is(pg_temp.settle('k', '{"kind": "response", "http_status": 401, "body": {"detail": "Unauthenticated"}}'), 'applied submitting', 'our credential is refused: not the job''s fault');
@@ -216,12 +222,6 @@ select results_eq(
   $$ select kind, subject from aivedio.alarms where kind = 'credential_refused' $$, $$ values ('credential_refused', 'replicate:default') $$, 'it is alarmed'
 );
 select is((select state from aivedio.provider_circuits where provider = 'replicate'), 'open', 'and the circuit opens');
-
--- An attempt that another one has replaced.
-select fixture.job('l', 'failed', p_attempt_status => 'failed');
-update aivedio.task_attempts set status = 'created', known_status = 'created', submit_state = 'due', terminal_at = null where id = fixture.id('attempt of l');
-select pg_temp.claim();
-select is(pg_temp.attempt_of('l'), 'canceled withdrawn provider-l', 'what is no longer wanted is withdrawn');
 
 select finish();
 rollback;

@@ -1,7 +1,7 @@
 -- Stage 80: who may follow a project, and tokens that work once.
 begin;
 \ir support/fixtures.sql
-select plan(16);
+select plan(23);
 
 select fixture.project();
 select fixture.member();
@@ -57,6 +57,34 @@ select throws_ok(
   $$ select aivedio.add_member(fixture.id('tenant'), fixture.id('foreign'), fixture.id('user')) $$,
   'VC404', 'there is no such project',
   'nobody becomes a member of a foreign project'
+);
+-- A project that nobody has used belongs to whoever uses it first; nobody else adds members to it.
+select aivedio.add_member(fixture.id('tenant'), fixture.id('new'), fixture.id('user'), 'viewer');
+select throws_ok(
+  $$ select aivedio.add_member(fixture.id('stranger'), fixture.id('new'), fixture.id('user'), 'operator') $$,
+  'VC404', 'there is no such project', 'a membership of another tenant is not changed'
+);
+select throws_ok(
+  $$ select aivedio.add_member(fixture.id('stranger'), fixture.id('new'), fixture.id('spy')) $$,
+  'VC404', 'there is no such project', 'nor is one added beside it'
+);
+select throws_ok(
+  $$ select aivedio.create_task(fixture.id('stranger'), fixture.id('new'), fixture.id('spy'), 'replicate', 'm', '{}') $$,
+  'VC404', 'there is no such project', 'and nobody else creates its first task'
+);
+select is(pg_temp.role('new'), 'viewer', 'the first one keeps it');
+select aivedio.add_member(fixture.id('tenant'), fixture.id('new'), fixture.id('user'));
+select is(pg_temp.role('new'), 'member', 'and changes roles');
+
+-- A membership that another tenant has left in a project is not silently kept.
+insert into aivedio.project_members (project_id, user_id, tenant_id, role)
+values (fixture.id('project'), fixture.id('leftover'), fixture.id('stranger'), 'viewer');
+select throws_ok(
+  $$ select aivedio.add_member(fixture.id('tenant'), fixture.id('project'), fixture.id('leftover')) $$,
+  'VC404', 'there is no such project', 'a foreign membership is refused'
+);
+select is(
+  (select member.role from aivedio.project_members as member where member.user_id = fixture.id('leftover')), 'viewer', 'and stays as it is'
 );
 select aivedio.add_member(fixture.id('tenant'), fixture.id('project'), fixture.id('visitor'), 'viewer');
 select is(pg_temp.role(p_user => 'visitor'), 'viewer', 'a role is what was given');

@@ -1,7 +1,7 @@
 -- Stage 90: a job past its deadline that no poll can look at becomes a case, once, until it ends.
 begin;
 \ir support/fixtures.sql
-select plan(8);
+select plan(9);
 
 create function pg_temp.overdue()
 returns text
@@ -32,14 +32,20 @@ select aivedio.apply_observation(fixture.observation(fixture.id('attempt of name
 select is(pg_temp.overdue(), 'request-attempt of mute open, request-attempt of nameless resolved', 'a result that comes after all closes it');
 
 
--- A lost submission is a case already; when that is closed and nothing comes of it, it is one again.
+-- A lost submission is a case already; when there is none and nothing comes of it, it is one again.
 select fixture.job('lost', 'submitting', p_attempt_status => 'submit_unknown');
 update aivedio.task_attempts set deadline_at = aivedio._clock() - interval '1 second' where id = fixture.id('attempt of lost');
 select aivedio._open_case('submit_unknown', attempt.id::text, attempt, null, '{}')
 from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of lost');
 select is(aivedio._watch_attempts(), 0, 'whose case is open waits for its answer');
-select aivedio.resolve_case(known.id, 'kept', 'ops', 'it will call') from aivedio.reconciliation_cases as known where known.kind = 'submit_unknown';
+update aivedio.reconciliation_cases as known set state = 'resolved', resolved_at = aivedio._clock(), resolution = 'kept', resolved_by = 'ops'
+where known.kind = 'submit_unknown';
 select is(aivedio._watch_attempts(), 1, 'whose case was closed is not forgotten');
+
+-- What the application was to submit, and never recorded, is a case as well.
+select fixture.job('unrecorded', 'created');
+update aivedio.task_attempts set submit_state = 'application', deadline_at = aivedio._clock() - interval '1 second' where id = fixture.id('attempt of unrecorded');
+select is(aivedio._watch_attempts(), 1, 'a task that its application never submitted is found at its deadline');
 
 select finish();
 rollback;

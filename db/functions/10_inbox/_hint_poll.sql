@@ -3,7 +3,7 @@
  *
  * Makes an attempt's next poll due, because somebody hinted that there is news. However many hint, an attempt
  * is polled for it at most once per hint_interval_s. An attempt without a provider's task id cannot be polled,
- * one that is over need not be.
+ * one that is over need not be; that somebody called back is noted all the same.
  *
  * Called by   _process_callback
  * Writes      aivedio.task_attempts
@@ -20,8 +20,15 @@ declare
   v_rest constant interval := pg_catalog.make_interval(secs => aivedio._setting('hint_interval_s')::double precision);
 begin
   update aivedio.task_attempts as attempt
+  set last_callback_at = v_now
+  where attempt.id = p_attempt;
+
+  update aivedio.task_attempts as attempt
   set next_poll_at = least(
-        attempt.next_poll_at, greatest(v_now, attempt.hinted_at + v_rest, attempt.last_polled_at + v_rest)
+        attempt.next_poll_at,
+        aivedio._if_polled(
+          attempt.provider, greatest(v_now, attempt.hinted_at + v_rest, attempt.last_polled_at + v_rest)
+        )
       ),
       hinted_at    = greatest(v_now, attempt.hinted_at + v_rest),
       updated_at   = v_now

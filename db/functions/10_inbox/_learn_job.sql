@@ -3,7 +3,7 @@
  *
  * A signed callback that is too thin to be applied may still be the first to say under which id the provider holds an
  * attempt, while the answer to our submission is on its way, or lost. Then it is that answer: the attempt is
- * neither submitted again nor taken for lost, and can be polled.
+ * neither submitted again nor taken for lost, and can be polled; one that was given up meanwhile becomes a case.
  *
  * Called by   _process_callback
  * Writes      what _accept_submit writes
@@ -27,7 +27,7 @@ begin
   from aivedio.task_attempts as attempt
   where attempt.id = p_attempt
     and attempt.provider_task_id is null
-    and attempt.terminal_at is null;
+    and (attempt.terminal_at is null or attempt.submit_state = 'withdrawn' or attempt.error_class = 'given_up');
 
   if not found or p_provider_task_id is null then
     return null;

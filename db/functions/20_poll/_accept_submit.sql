@@ -3,7 +3,8 @@
  *
  * The provider has accepted an attempt under its own id. If a callback was faster, the attempt has moved on
  * and only the id is added. An id that another attempt holds is a contradiction: a mapping case, and
- * for this attempt the outcome stays unknown.
+ * for this attempt the outcome stays unknown. An attempt that we gave up, or withdrew, keeps its end and gets the id:
+ * something runs at the provider that nobody waits for, which is a case.
  *
  * Called by   _learn_job, settle_submit, record_submission, holding stream → task → attempt
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases; what _emit writes
@@ -22,6 +23,8 @@ as $_accept_submit$
 declare
   v_now   constant timestamptz := aivedio._clock();
   v_fresh constant boolean := p_attempt.status in ('submitting', 'submit_unknown');
+  v_late  constant boolean := p_attempt.submit_state = 'withdrawn'
+    or coalesce(p_attempt.error_class = 'given_up', false);
   v_task  aivedio.generation_tasks;
 begin
   if p_attempt.provider_task_id = p_provider_task_id and not v_fresh then
@@ -37,7 +40,8 @@ begin
         status             = case when v_fresh then 'submitted' else attempt.status end,
         known_status       = case when v_fresh then 'submitted' else attempt.known_status end,
         next_poll_at       = case
-          when attempt.terminal_at is null then v_now + aivedio._poll_delay(p_profile, 'submitted', 0)
+          when attempt.terminal_at is null
+          then v_now + aivedio._poll_delay(p_profile, 'submitted', 0) * aivedio._sparse_factor(p_attempt)
         end,
         updated_at         = v_now
     where attempt.id = p_attempt.id;
@@ -55,6 +59,16 @@ begin
       end if;
       return aivedio._settled('conflict', p_attempt.id);
   end;
+
+  if v_late then
+    perform aivedio._open_case(
+      'stale_success', p_attempt.id::text, p_attempt, null,
+      pg_catalog.jsonb_build_object(
+        'why', 'the provider accepted what we had given up', 'provider_task_id', p_provider_task_id
+      )
+    );
+    return aivedio._settled('after_terminal', p_attempt.id);
+  end if;
 
   perform aivedio._resolve_cases(
     'submit_unknown', p_attempt.id::text, 'accepted', 'aivedio', 'the provider holds the attempt under a known id'

@@ -4,7 +4,7 @@
  * Counts a provider's fault against the credential's circuit, which opens after several in a row, and at once when
  * the fault answers a probe.
  *
- * Called by   _reschedule_poll, after cases, before quotas
+ * Called by   _reschedule_poll, _learn_from_submit, after cases, before quotas
  * Writes      aivedio.provider_circuits
  * Locks       the circuit's row
  */

@@ -1,11 +1,11 @@
 /*
  * Stage 20 · poll · _note_success
  *
- * A provider answered properly: its circuit closes and its refusals are forgotten. While all is well, nothing
+ * A provider answered a poll properly: its circuit closes and its refusals are forgotten. While all is well, nothing
  * is written.
  *
  * Called by   _reschedule_poll, after cases
- * Writes      aivedio.provider_circuits, aivedio.poll_quotas
+ * Writes      aivedio.poll_quotas; what _close_circuit writes
  * Locks       circuit → provider's bucket, only when they change
  */
 create or replace function aivedio._note_success(
@@ -18,17 +18,7 @@ volatile
 set search_path = ''
 as $_note_success$
 begin
-  update aivedio.provider_circuits as circuit
-  set state       = 'closed',
-      failures    = 0,
-      openings    = 0,
-      reason      = null,
-      opened_at   = null,
-      retry_at    = null,
-      probe_until = null
-  where circuit.provider = p_provider
-    and circuit.credential = p_credential
-    and (circuit.state <> 'closed' or circuit.failures > 0);
+  perform aivedio._close_circuit(p_provider, p_credential);
 
   update aivedio.poll_quotas as quota
   set refusals = 0

@@ -1,10 +1,10 @@
 /*
  * Stage 20 · poll · _open_circuit
  *
- * Stops all polls with a credential for a while: longer each time it has to be opened again without a
- * success between, up to ten minutes.
+ * Stops all polls and submissions with a credential for a while: longer each time it has to be opened again without
+ * a success between, up to ten minutes.
  *
- * Called by   _count_fault, _reschedule_poll, settle_submit, after cases, before quotas
+ * Called by   _count_fault, _reschedule_poll, _learn_from_submit, after cases, before quotas
  * Writes      aivedio.provider_circuits
  * Locks       the circuit's row
  */

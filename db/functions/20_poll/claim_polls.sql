@@ -7,7 +7,7 @@
  * provider's quota holds. Commit before any HTTP.
  *
  * Called by   edge/intake/poll.py, as aivedio_poll
- * Writes      aivedio.task_attempts, aivedio.provider_circuits, aivedio.poll_quotas
+ * Writes      aivedio.task_attempts, aivedio.poll_quotas; what _probe_circuits writes
  * Locks       the claimed attempts (skip locked) → circuits → quotas
  */
 create or replace function aivedio.claim_polls(
@@ -51,16 +51,7 @@ begin
       leased_by        = p_worker
   where attempt.id = any (v_claimed);
 
-  update aivedio.provider_circuits as circuit
-  set state       = 'half_open',
-      probe_until = v_now + v_lease
-  where circuit.state <> 'closed'
-    and (circuit.provider, circuit.credential) in (
-      select attempt.provider, attempt.credential
-      from aivedio.task_attempts as attempt
-      where attempt.id = any (v_claimed)
-    );
-
+  perform aivedio._probe_circuits(v_claimed, v_now + v_lease);
   perform aivedio._spend_quotas(v_now, v_claimed);
 
   return query

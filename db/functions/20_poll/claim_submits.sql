@@ -4,12 +4,13 @@
  * Hands out attempts that wait for submission, each at most once: "submitting" is committed before the provider
  * is called. One whose lease ran out may have reached the provider, so it is never handed out again; it becomes
  * submit_unknown, with a case. A claim is a command: chosen without locks, locked in order, looked at again.
+ * While a credential's circuit is open its submissions wait; when it is due for a probe, one goes.
  *
  * The callback URL carries a fresh random token, of which only the SHA-256 hash of its text is kept.
  *
  * Called by   edge/intake/submit.py, as aivedio_submit
- * Writes      aivedio.task_attempts; what _emit writes; for lost leases a case and an alarm
- * Locks       one claimer at a time (advisory); project streams → tasks → attempts → cases → alarms
+ * Writes      aivedio.task_attempts; what _emit writes; for lost leases a case and an alarm; aivedio.provider_circuits
+ * Locks       one claimer at a time (advisory); project streams → tasks → attempts → cases → circuits → alarms
  */
 create or replace function aivedio.claim_submits(
   p_worker        text,
@@ -24,23 +25,18 @@ set search_path = ''
 as $claim_submits$
 declare
   v_now     constant timestamptz := aivedio._clock();
+  v_lease   constant interval := pg_catalog.make_interval(secs => aivedio._setting('submit_lease_s')::double precision);
   v_due     uuid[];
   v_lost    uuid[];
   v_tasks   uuid[] := '{}'::uuid[];
+  v_sent    uuid[] := '{}'::uuid[];
   v_attempt aivedio.task_attempts;
 begin
   if not pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('aivedio_claim_submits'), 0) then
     return;
   end if;
 
-  v_due := array(
-    select attempt.id
-    from aivedio.task_attempts as attempt
-    where attempt.submit_state = 'due'
-      and (attempt.submit_due_at is null or attempt.submit_due_at <= v_now)
-    order by attempt.created_at
-    limit p_limit
-  );
+  v_due := aivedio._choose_submits(v_now, p_limit);
   v_lost := array(
     select attempt.id
     from aivedio.task_attempts as attempt
@@ -61,6 +57,7 @@ begin
     v_tasks := v_tasks || v_attempt.task_id;
     if aivedio._may_submit(v_attempt) then
       return next aivedio._send_submit(v_attempt, p_worker, p_callback_base);
+      v_sent := v_sent || v_attempt.id;
     end if;
   end loop;
 
@@ -74,6 +71,9 @@ begin
   loop
     perform aivedio._lose_submit(v_attempt, 'the lease ran out');
   end loop;
+  if v_sent <> '{}' then
+    perform aivedio._probe_circuits(v_sent, v_now + v_lease);
+  end if;
   perform aivedio._alarm_lost_submits(v_lost);
 
   perform aivedio._ring_outbox(v_tasks);

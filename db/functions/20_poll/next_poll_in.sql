@@ -18,39 +18,21 @@ as $next_poll_in$
 declare
   v_next timestamptz;
 begin
-  with recursive tenant (id) as (
-    (
-      select attempt.tenant_id
-      from aivedio.task_attempts as attempt
-      where attempt.next_poll_at is not null
-      order by attempt.tenant_id
-      limit 1
-    )
-    union all
-    select (
-      select attempt.tenant_id
-      from aivedio.task_attempts as attempt
-      where attempt.next_poll_at is not null
-        and attempt.tenant_id > tenant.id
-      order by attempt.tenant_id
-      limit 1
-    )
-    from tenant
-    where tenant.id is not null
-  )
   select min(earliest.due_at)
   into v_next
-  from tenant
+  from aivedio._poll_lanes() as lane
   cross join lateral (
     select greatest(attempt.next_poll_at, attempt.poll_lease_until) as due_at
     from aivedio.task_attempts as attempt
-    where attempt.tenant_id = tenant.id
+    where attempt.tenant_id = lane.p_tenant
+      and attempt.provider = lane.p_provider
+      and attempt.model = lane.p_model
       and attempt.next_poll_at is not null
       and attempt.provider_task_id is not null
+      and aivedio._if_polled(attempt.provider, attempt.next_poll_at) is not null
     order by attempt.next_poll_at
     limit 20
-  ) as earliest
-  where tenant.id is not null;
+  ) as earliest;
 
   if v_next is null then
     return null;

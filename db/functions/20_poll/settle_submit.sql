@@ -4,10 +4,15 @@
  * Records the answer to a submission. Accepted: the provider's id is known, polling begins; if a callback was
  * faster, only the id is added. Rejected: the task fails with a public code. Surely not accepted: it is
  * due again, a bounded number of times. Unknown: a case, never a second submission; the task stays submitting.
- * An old token, or an answer to what has been answered, changes nothing.
+ * An old token, or an answer to what has been answered, changes nothing; but that the provider took what was given up
+ * meanwhile is kept, with a case, since it costs.
+ *
+ * The credential's circuit learns as it does from polls: it closes when the provider answers properly, and opens when
+ * it refuses the credential or fails many times in a row.
  *
  * Called by   edge/intake/submit.py, as aivedio_submit
- * Writes      aivedio.task_attempts, aivedio.reconciliation_cases, aivedio.alarms; what _emit writes
+ * Writes      aivedio.task_attempts, aivedio.reconciliation_cases, aivedio.provider_circuits, aivedio.alarms; what
+ *             _emit writes
  * Locks       project stream → task → attempt → case → circuit → alarm
  */
 create or replace function aivedio.settle_submit(
@@ -26,6 +31,7 @@ declare
   v_profile jsonb;
   v_answer  aivedio.submit_answer;
   v_result  aivedio.applied;
+  v_alarm   text;
 begin
   perform aivedio._lock_attempts(array[p_attempt]);
 
@@ -38,7 +44,9 @@ begin
     return aivedio._settled('orphan', p_attempt);
   elsif v_attempt.submit_token <> p_token then
     return aivedio._settled('stale_attempt', p_attempt);
-  elsif v_attempt.submit_state not in ('sent', 'unknown', 'accepted') then
+  elsif v_attempt.submit_state not in ('sent', 'unknown', 'accepted')
+    and v_attempt.error_class is distinct from 'given_up'
+  then
     return aivedio._settled('duplicate', p_attempt);
   end if;
 
@@ -47,7 +55,7 @@ begin
 
   if v_answer.meaning = 'accepted' then
     v_result := aivedio._accept_submit(v_attempt, v_profile, v_answer.provider_task_id);
-  elsif v_attempt.submit_state = 'accepted'
+  elsif v_attempt.submit_state in ('accepted', 'rejected')
     or (v_attempt.submit_state = 'unknown' and v_answer.meaning = 'unknown')
   then
     return aivedio._settled('duplicate', p_attempt);
@@ -63,13 +71,11 @@ begin
     v_result := aivedio._reject_submit(v_attempt, v_answer.error_class, v_answer.error_code, v_answer.error_detail);
   end if;
 
-  if v_answer.error_class = 'credential_refused' then
-    perform aivedio._open_circuit(v_attempt.provider, v_attempt.credential, 'credential_refused');
+  v_alarm := aivedio._learn_from_submit(v_attempt, v_profile, v_answer);
+  if v_alarm is not null then
+    perform aivedio._raise_alarm(v_alarm, v_attempt.provider || ':' || v_attempt.credential);
   end if;
   perform aivedio._alarm_lost_submits(array[p_attempt]);
-  if v_answer.error_class = 'credential_refused' then
-    perform aivedio._raise_alarm('credential_refused', v_attempt.provider || ':' || v_attempt.credential);
-  end if;
 
   if v_result.event_id is not null then
     perform aivedio._ring_outbox(array[v_result.task_id]);
@@ -86,6 +92,6 @@ end;
 $settle_submit$;
 
 comment on function aivedio.settle_submit is
-  'Stage 20: record the answer to a submission; verdict applied, duplicate, stale_attempt or orphan.';
+  'Stage 20: record the answer to a submission; verdict applied, duplicate, conflict, stale_attempt, orphan, or after_terminal when the attempt had been given up.';
 
 grant execute on function aivedio.settle_submit to aivedio_submit;

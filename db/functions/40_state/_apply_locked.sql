@@ -97,6 +97,14 @@ begin
         'source', p_observation.source, 'inbox_id', p_observation.inbox_id
       )
     );
+  elsif v_observed in ('queued', 'running') and v_attempt.submit_state in ('rejected', 'withdrawn') then
+    perform aivedio._open_case(
+      'stale_success', v_attempt.id::text, v_attempt, null,
+      pg_catalog.jsonb_build_object(
+        'why', 'it runs at the provider, though we took it for over', 'observed', v_observed,
+        'source', p_observation.source, 'inbox_id', p_observation.inbox_id
+      )
+    );
   end if;
 
   v_result.verdict := v_judgement.verdict;

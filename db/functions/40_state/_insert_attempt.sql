@@ -1,10 +1,10 @@
 /*
  * Stage 40 · state · _insert_attempt
  *
- * Adds the next attempt of a task, due for submission. Its client_request_id exists before the provider is
- * called, so that a callback that overtakes the provider's answer can still be mapped.
+ * Adds the next attempt of a task, due for submission, or for the application to submit. Its client_request_id
+ * exists before the provider is called, so that a callback that overtakes the provider's answer can still be mapped.
  *
- * Called by   create_task, start_attempt
+ * Called by   _create_task, start_attempt
  * Writes      aivedio.task_attempts
  * Locks       nothing: the caller holds stream and task
  * Raises      VC411  the provider has no profile
@@ -40,12 +40,12 @@ begin
 
   insert into aivedio.task_attempts (
     id, task_id, attempt_no, provider, model, client_request_id, status, known_status, created_at, updated_at,
-    tenant_id, project_id, deadline_at, start_key, start_reason, started_by, trace_id
+    tenant_id, project_id, deadline_at, submit_state, start_key, start_reason, started_by, trace_id
   )
   values (
     v_id, p_task.id, p_no, p_task.provider, p_task.model, v_id::text, 'created', 'created', v_now, v_now,
     p_task.tenant_id, p_task.project_id,
-    v_now + pg_catalog.make_interval(secs => coalesce((v_profile ->> 'deadline_s')::double precision, 3600)),
+    v_now + aivedio._deadline(v_profile), case p_task.submitted_by when 'application' then 'application' else 'due' end,
     p_key, p_reason, p_who, p_task.trace_id
   );
   return v_id;

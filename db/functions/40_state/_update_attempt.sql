@@ -22,7 +22,7 @@ as $_update_attempt$
 declare
   v_now      constant timestamptz := aivedio._clock();
   v_observed constant text := p_observation.normalized_status;
-  v_accepts  constant boolean := p_attempt.submit_state in ('due', 'sent', 'unknown');
+  v_accepts  constant boolean := p_attempt.submit_state <> 'accepted';
   v_moves    constant boolean := p_verdict in ('applied', 'coalesced', 'duplicate')
     or (
       p_verdict = 'stale_attempt'
@@ -52,13 +52,15 @@ begin
       p_attempt.progress := p_observation.progress;
       p_attempt.progress_at := v_now;
     end if;
-  elsif p_verdict = 'conflict' then
-    p_attempt.next_poll_at := coalesce(p_attempt.next_poll_at, v_now + interval '5 minutes');
   end if;
 
-  if v_accepts and p_attempt.terminal_at is null then
-    -- It overtook the answer to the submission, which may never come: polling begins with it, whatever it says.
-    p_attempt.next_poll_at := coalesce(p_attempt.next_poll_at, v_now + interval '10 seconds');
+  if p_attempt.next_poll_at is null then
+    p_attempt.next_poll_at := case
+      when p_verdict = 'conflict' then aivedio._if_polled(p_attempt.provider, v_now + interval '5 minutes')
+      -- It overtook the answer to the submission, which may never come: polling begins with it, whatever it says.
+      when v_accepts and p_attempt.terminal_at is null
+        then aivedio._if_polled(p_attempt.provider, v_now + interval '10 seconds')
+    end;
   end if;
 
   if v_observed in ('succeeded', 'failed', 'canceled')

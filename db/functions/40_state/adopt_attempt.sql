@@ -73,7 +73,7 @@ begin
       updated_at   = v_now
   where attempt.id = v_task.current_attempt_id
     and attempt.terminal_at is null
-    and attempt.submit_state = 'due';
+    and attempt.submit_state in ('due', 'application');
 
   update aivedio.task_attempts as attempt
   set cancel_state  = 'due',

@@ -1,11 +1,11 @@
 /*
  * Stage 40 · state · create_task
  *
- * Creates a task with its first attempt and its first event. With an idempotency key the same
+ * Creates a task with its first attempt and its first event; aivedio submits it. With an idempotency key the same
  * request may be sent any number of times: it answers with the first task, verdict duplicate.
  *
  * Called by   edge/gateway/app.py as aivedio_app; applications
- * Writes      aivedio.project_streams, aivedio.generation_tasks, aivedio.task_attempts; what _emit writes
+ * Writes      what _create_task writes
  * Locks       project stream, then the new rows
  * Raises      VC404  the project belongs to another tenant
  *             VC410  the idempotency key belongs to a different request
@@ -23,87 +23,17 @@ create or replace function aivedio.create_task(
   p_trace_id        text default null
 )
 returns aivedio.applied
-language plpgsql
+language sql
 volatile
 security definer  -- applications create tasks without writing tables
 set search_path = ''
 as $create_task$
-declare
-  v_now     constant timestamptz := aivedio._clock();
-  v_task    aivedio.generation_tasks;
-  v_known   aivedio.generation_tasks;
-  v_tenant  uuid;
-begin
-  if pg_catalog.jsonb_typeof(p_input) is distinct from 'object'
-    or pg_catalog.octet_length(p_input::text) > aivedio._setting('input_max_bytes')
-  then
-    raise exception 'input must be a JSON object within the size limit'
-      using errcode = 'VC412',
-            detail  = pg_catalog.format(
-              'type %s, %s bytes', pg_catalog.jsonb_typeof(p_input), pg_catalog.octet_length(p_input::text)
-            ),
-            hint    = 'The limit is the setting input_max_bytes.';
-  end if;
-
-  insert into aivedio.project_streams (project_id, tenant_id)
-  values (p_project, p_tenant)
-  on conflict (project_id) do nothing;
-
-  select stream.tenant_id
-  into strict v_tenant
-  from aivedio.project_streams as stream
-  where stream.project_id = p_project
-  for no key update;
-
-  if v_tenant <> p_tenant then
-    raise exception 'there is no such project'
-      using errcode = 'VC404',
-            detail  = pg_catalog.format('project %s', p_project);
-  end if;
-
-  if p_idempotency_key is not null then
-    select task.*
-    into v_known
-    from aivedio.generation_tasks as task
-    where task.project_id = p_project
-      and task.idempotency_key = p_idempotency_key;
-
-    if found then
-      if (v_known.provider, v_known.model, v_known.input) is distinct from (p_provider, p_model, p_input) then
-        raise exception 'idempotency key belongs to a different request'
-          using errcode = 'VC410',
-                detail  = pg_catalog.format('task %s', v_known.id),
-                hint    = 'Use a new key for a new request.';
-      end if;
-      return aivedio._command_result('duplicate', v_known, false);
-    end if;
-  end if;
-
-  v_task.id := aivedio._uuid7();
-  v_task.tenant_id := p_tenant;
-  v_task.project_id := p_project;
-  v_task.provider := p_provider;
-  v_task.model := p_model;
-  v_task.trace_id := p_trace_id;
-  insert into aivedio.generation_tasks as task (
-    id, tenant_id, project_id, user_id, provider, model, input, idempotency_key, trace_id, created_at
-  )
-  values (
-    v_task.id, p_tenant, p_project, p_user, p_provider, p_model, p_input, p_idempotency_key, p_trace_id, v_now
-  )
-  returning task.* into v_task;
-
-  v_task.attempt_count := 1;
-  v_task.current_attempt_id := aivedio._insert_attempt(v_task, 1, p_user::text, null, null);
-  v_task := aivedio._emit(v_task, v_task.current_attempt_id, 'command', v_now);
-
-  perform aivedio._ring('aivedio_submit');
-  perform aivedio._ring_outbox(array[v_task.id]);
-  return aivedio._command_result('applied', v_task, true);
-end;
+  select aivedio._create_task(
+    p_tenant, p_project, p_user, p_provider, p_model, p_input, p_idempotency_key, p_trace_id, 'aivedio'
+  );
 $create_task$;
 
 comment on function aivedio.create_task is
-  'Stage 40: create a task and its first attempt; verdict applied, or duplicate for a repeated idempotency key.';
+  'Stage 40: create a task and its first attempt, which aivedio submits; verdict applied, or duplicate for a repeated idempotency key. An application that submits by itself calls create_external_task instead.';
 
 grant execute on function aivedio.create_task to aivedio_app, aivedio_gateway;

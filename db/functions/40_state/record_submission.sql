@@ -2,7 +2,11 @@
  * Stage 40 · state · record_submission
  *
  * Tells under which id a provider holds an attempt. For applications that submit by themselves, and for
- * operators who have found out what became of a submission without an answer; its case is then resolved.
+ * operators who have found out what became of a submission without an answer; its case is then resolved. Of an attempt
+ * that was given up, or canceled before, only the id is kept, and a case opened, for it runs and costs.
+ *
+ * An application that submits by itself makes its tasks with create_external_task: those of create_task are
+ * submitted by aivedio, perhaps at this moment.
  *
  * Called by   applications; operators
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases, aivedio.operator_actions; what _emit writes
@@ -52,7 +56,10 @@ begin
     );
   end if;
 
-  if v_attempt.terminal_at is not null or v_attempt.submit_state not in ('due', 'unknown') then
+  -- Its answer is on its way, or the provider itself has said no.
+  if v_attempt.submit_state = 'sent'
+    or (v_attempt.submit_state = 'rejected' and v_attempt.error_class is distinct from 'given_up')
+  then
     return aivedio._command_result('refused', v_task, false);
   end if;
 
@@ -78,6 +85,6 @@ end;
 $record_submission$;
 
 comment on function aivedio.record_submission is
-  'Stage 40: record the provider''s id of a task''s current attempt, audited; verdict applied, duplicate, refused, or conflict when another attempt holds the id.';
+  'Stage 40: record the provider''s id of a task''s current attempt, audited; verdict applied, duplicate, refused, conflict when another attempt holds the id, or after_terminal when the attempt was given up or canceled before.';
 
 grant execute on function aivedio.record_submission to aivedio_app, aivedio_operator;

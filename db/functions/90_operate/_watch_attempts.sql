@@ -2,8 +2,8 @@
  * Stage 90 · operate · _watch_attempts
  *
  * Opens the case of attempts past their deadline that no poll would ever notice: the provider has them, but under an
- * id that we do not know, or it answers no queries; or nobody knows whether it has them, and the case that said so was
- * closed without a decision. The other ones are noticed by their polls.
+ * id that we do not know, or it answers no queries; or nobody knows whether it has them, and no open case says so; or
+ * the application was to submit them, and never said that it did. The other ones are noticed by their polls.
  *
  * Called by   upkeep
  * Writes      aivedio.reconciliation_cases, aivedio.alarms
@@ -26,7 +26,7 @@ begin
     from aivedio.task_attempts as attempt
     join aivedio.providers as provider on provider.name = attempt.provider
     where attempt.terminal_at is null
-      and attempt.submit_state in ('accepted', 'unknown')
+      and attempt.submit_state in ('accepted', 'unknown', 'application')
       and attempt.deadline_at < v_now
       and (
         attempt.provider_task_id is null

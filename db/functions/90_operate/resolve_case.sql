@@ -3,12 +3,14 @@
  *
  * Closes a case with what somebody decided, and does what the decision means:
  *
- *   kept       nothing changes: the first end stands, the cost is accepted, the callback is let go
+ *   kept       the first end stands, the cost is accepted, the callback is let go; an overdue attempt gets the time
+ *              that its provider's jobs have once more
  *   failed     the task fails with the public code submit_unknown or timed_out: for submissions without an answer,
- *              lost and overdue ones; then it may be started again
+ *              overdue attempts and those that the provider does not find; then it may be started again
  *
- * A late success is adopted with adopt_attempt, a submission that was found recorded with record_submission; both close
- * their case themselves. Closing a conflict ends its slow polls.
+ * Nobody can keep what is not known: a submission without an answer, or an attempt that the provider does not find, is
+ * given up, or waits for news. A late success is adopted with adopt_attempt, a submission that was found recorded with
+ * record_submission; both close their case themselves. Closing a conflict ends its slow polls.
  *
  * Called by   operators
  * Writes      aivedio.reconciliation_cases, aivedio.task_attempts, aivedio.operator_actions; what _emit writes
@@ -30,9 +32,10 @@ security definer  -- operators resolve cases without writing tables
 set search_path = ''
 as $resolve_case$
 declare
-  v_now  constant timestamptz := aivedio._clock();
-  v_case aivedio.reconciliation_cases;
-  v_task aivedio.generation_tasks;
+  v_now     constant timestamptz := aivedio._clock();
+  v_case    aivedio.reconciliation_cases;
+  v_attempt aivedio.task_attempts;
+  v_task    aivedio.generation_tasks;
 begin
   perform aivedio._require_reason(p_reason);
 
@@ -70,6 +73,21 @@ begin
     return 'duplicate';
   end if;
 
+  select attempt.*
+  into v_attempt
+  from aivedio.task_attempts as attempt
+  where attempt.id = v_case.attempt_id;
+
+  if p_resolution = 'kept'
+    and v_case.kind in ('submit_unknown', 'lost_submit', 'not_found')
+    and v_attempt.terminal_at is null
+  then
+    raise exception 'resolution does not fit the case'
+      using errcode = 'VC904',
+            detail  = pg_catalog.format('case of kind %s, resolution %s', v_case.kind, p_resolution),
+            hint    = 'Use failed to give it up, or record_submission when it was found; news of it closes the case.';
+  end if;
+
   if p_resolution = 'failed' then
     v_task := aivedio._fail_attempt(
       v_case.attempt_id, case v_case.kind when 'overdue' then 'timed_out' else 'submit_unknown' end
@@ -78,8 +96,15 @@ begin
     update aivedio.task_attempts as attempt
     set next_poll_at = null,
         updated_at   = v_now
-    where attempt.id = v_case.attempt_id
+    where attempt.id = v_attempt.id
       and attempt.terminal_at is not null;
+  elsif v_case.kind = 'overdue' then
+    -- Without a new deadline the next look at it would open the case again.
+    update aivedio.task_attempts as attempt
+    set deadline_at = v_now + aivedio._deadline(aivedio._profile(attempt.provider)),
+        updated_at  = v_now
+    where attempt.id = v_attempt.id
+      and attempt.terminal_at is null;
   end if;
 
   perform aivedio._resolve_cases(v_case.kind, v_case.subject, p_resolution, p_who, p_reason);
