@@ -22,8 +22,8 @@ from edge.intake.secrets import Secrets
 
 ROLE = "aivedio_poll"
 
-# Polls that are due but not given out wait for a quota, whose buckets hold a tenth of a second's
-# worth, or for another claimer.
+# Polls that are due but not given out wait for a quota, whose buckets hold little more than a tenth
+# of a second's worth, or for another claimer.
 HELD_BACK = (0.05, 0.1)
 
 # An outcome later than the lease is refused anyway.

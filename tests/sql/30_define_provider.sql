@@ -59,7 +59,7 @@ select results_eq(
 );
 select results_eq(
   $$ select quota.rate, quota.burst, quota.full_rate from aivedio.poll_quotas as quota where level = 'provider' and key = 'lumen' $$,
-  $$ values (20::double precision, 2::double precision, 20::double precision) $$,
+  $$ values (20::double precision, 3::double precision, 20::double precision) $$,
   'its bucket has the profile''s rate'
 );
 select aivedio.define_provider('lumen', (select profile from good));

@@ -1,8 +1,8 @@
 /*
  * Stage 20 · poll · _poll_burst
  *
- * How many polls a bucket of this rate may hand out at once: a tenth of a second's worth, but one at least. With
- * _refilled, which leaves the same tenth out, no window of a second or more sees more polls than its share of the rate.
+ * How many polls a bucket of this rate may hand out at once: one, and a tenth of a second's worth. With _refilled, which
+ * leaves that tenth out, no window of a second or more ever sees more polls than its rate allows.
  *
  * Called by   _rank_polls, _set_quotas, _spend_quotas
  * Writes      nothing
@@ -14,7 +14,7 @@ language sql
 immutable
 set search_path = ''
 as $_poll_burst$
-  select greatest(1, p_rate / 10);
+  select 1 + p_rate / 10;
 $_poll_burst$;
 
 comment on function aivedio._poll_burst is

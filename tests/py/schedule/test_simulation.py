@@ -1,0 +1,74 @@
+"""
+P14: more jobs in flight than the quotas allow to ask about: no pulse, no starvation, no quota exceeded.
+
+The short form has a twentieth of the jobs of a large installation, and of its quotas, over three
+minutes. The long one has 7,200 jobs and 200 polls a second.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.py.conftest import Connect
+from tests.py.schedule.simulation import Quotas, Simulation
+
+SMALL = Quotas(platform=10, tenant=8, alpha=7, beta=4, model=4)
+LARGE = Quotas(platform=200, tenant=150, alpha=150, beta=80, model=80)
+
+
+def judge(simulation: Simulation) -> None:
+    quotas, jobs = simulation.quotas, simulation.jobs
+    for window in (1, 10, 60):
+        assert simulation.busiest("true", window) <= quotas.platform * window
+        assert simulation.busiest("tenant_id", window) <= quotas.tenant * window
+        assert simulation.busiest("provider, model", window) <= quotas.model * window
+        for provider in ("alpha", "beta"):
+            most = simulation.busiest("true", window, f"where provider = '{provider}'")
+            assert most <= getattr(quotas, provider) * window
+
+    assert simulation.rate() >= 0.6 * quotas.platform
+    assert simulation.peak_over_mean() <= 1.5
+
+    # Once round all jobs at nine tenths of the quota, which is what the buckets hand out.
+    round_s = jobs / (0.9 * quotas.platform)
+    assert simulation.longest_wait() <= 3 * round_s
+    first, others = simulation.mean_wait("first"), simulation.mean_wait("not first")
+    assert first < others / 2
+
+
+def test_more_jobs_than_the_quotas_allow(connect: Connect) -> None:
+    simulation = Simulation(connect(autocommit=True), 360, SMALL)
+    simulation.prepare()
+    simulation.run(180)
+    judge(simulation)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_seven_thousand_jobs_and_two_hundred_polls_a_second(
+    connect: Connect, record_property: Any
+) -> None:
+    simulation = Simulation(connect(autocommit=True), 7200, LARGE)
+    simulation.prepare()
+    simulation.run(3600)
+    judge(simulation)
+    for name in ("rate", "peak_over_mean", "longest_wait"):
+        record_property(name, getattr(simulation, name)())
+
+
+def test_what_is_judged_can_fail(connect: Connect) -> None:
+    """A scheduler without buckets is found out."""
+    session: psycopg.Connection[Any] = connect(autocommit=True)
+    simulation = Simulation(session, 100, SMALL)
+    simulation.prepare()
+    session.execute(
+        "create or replace function aivedio._refilled("
+        " p_quota aivedio.poll_quotas, p_burst double precision, p_now timestamptz)"
+        " returns double precision language sql immutable as 'select 1000'"
+    )
+    simulation.run(3)
+    with pytest.raises(AssertionError):
+        judge(simulation)
