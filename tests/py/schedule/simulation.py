@@ -1,16 +1,18 @@
 """
-Hours of polling in minutes: the real scheduling functions, a clock that is set, jobs that live and end.
+Hours of polling in minutes: the real scheduling functions, a clock that is set, jobs that end.
 
-Jobs are spread over tenants, providers and models. All are due at the same moment when it begins, as
-after an outage. Each tick of a tenth of a second claims what SQL hands out and settles it with what the
-job's provider would answer at that time. A job that was seen to end makes room for a new one, so that as
-many as at the start stay in flight. Every poll is written down, and judged afterwards.
+Jobs are spread over tenants, providers and models. All are due at the same moment when it begins,
+as after an outage. Each tick of a tenth of a second claims what SQL hands out and settles it with
+what the job's provider would answer at that time. A job that was seen to end makes room for a new
+one, so that as many as at the start stay in flight. Every poll is written down, and judged
+afterwards.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -19,69 +21,7 @@ TICK = timedelta(seconds=0.1)
 START = datetime(2026, 6, 24, 3, 10, tzinfo=UTC)
 WARM_UP_S = 20
 
-SETUP = """
-create schema simulated;
-create table simulated.job (
-  attempt_id uuid primary key, ends_at timestamptz not null, due_at timestamptz not null
-);
-create unlogged table simulated.poll (
-  at timestamptz, attempt_id uuid, tenant_id uuid, provider text, model text, wait interval, first boolean,
-  late interval
-);
-create sequence simulated.number;
-
-create function simulated.life() returns interval language sql volatile as $$
-  select greatest(interval '5 seconds', interval '120 seconds' * -ln(1 - random()));
-$$;
-
--- One more job in flight: a tenant of three has seven of ten, the others share the rest.
-create function simulated.add(p_at timestamptz, p_due timestamptz) returns void language plpgsql as $$
-declare
-  v_number bigint := nextval('simulated.number');
-  v_tenant text := case when v_number % 10 < 7 then 'large' when v_number % 10 < 9 then 'middle'
-    else 'small ' || v_number / 10 % 7 end;
-  v_provider text := case when v_number % 4 = 0 then 'beta' else 'alpha' end;
-  v_name text := 'job ' || v_number;
-begin
-  perform fixture.task(v_name, 'running', p_provider => v_provider, p_tenant => v_tenant,
-    p_project => v_tenant || v_number % 20, p_model => 'm' || v_number % 3);
-  perform fixture.attempt(v_name, v_name, 'running', p_provider_task_id => v_name, p_next_poll_at => p_due);
-  insert into simulated.job values (fixture.id(v_name), p_at + simulated.life(), p_due);
-end;
-$$;
-
-create function simulated.tick(p_now timestamptz) returns void language plpgsql as $$
-declare
-  v_request aivedio.provider_request;
-  v_attempt aivedio.task_attempts;
-  v_job simulated.job;
-  v_body jsonb;
-begin
-  perform set_config('aivedio.now', p_now::text, false);
-  for v_request in select request.* from aivedio.claim_polls('simulation', 1000) as request loop
-    select * into v_attempt from aivedio.task_attempts where id = v_request.attempt_id;
-    select * into v_job from simulated.job where attempt_id = v_request.attempt_id;
-    insert into simulated.poll values (
-      p_now, v_attempt.id, v_attempt.tenant_id, v_attempt.provider, v_attempt.model,
-      p_now - v_job.due_at, v_attempt.poll_first, case when p_now >= v_job.ends_at then p_now - v_job.ends_at end
-    );
-    v_body := jsonb_build_object('id', v_attempt.provider_task_id) || case
-      when p_now >= v_job.ends_at then '{"status": "succeeded", "output": "https://x.example/o.mp4"}'::jsonb
-      else jsonb_build_object('status', 'processing') end;
-    perform aivedio.settle_poll(v_request.attempt_id, v_request.lease_token, jsonb_build_object(
-      'kind', 'response', 'http_status', 200, 'body', v_body));
-    if p_now >= v_job.ends_at then
-      delete from simulated.job where attempt_id = v_request.attempt_id;
-      perform simulated.add(p_now, p_now + interval '2 seconds' + random() * interval '3 seconds');
-    else
-      update simulated.job as job set due_at = attempt.next_poll_at
-      from aivedio.task_attempts as attempt
-      where job.attempt_id = v_request.attempt_id and attempt.id = job.attempt_id;
-    end if;
-  end loop;
-end;
-$$;
-"""
+SETUP = Path(__file__).with_suffix(".sql")
 
 # The most polls in any window of so many seconds, of each bucket of a level.
 BUSIEST = """
@@ -117,7 +57,7 @@ class Simulation:
     def prepare(self) -> None:
         """Make the providers, the quotas and the jobs, all due at once."""
         run = self._session.execute
-        run(SETUP)
+        run(SETUP.read_bytes())
         run("select set_config('aivedio.now', %s, false)", [START.isoformat()])
         run("select setseed(0.5)")
         for level in ("platform", "tenant"):
@@ -173,8 +113,9 @@ class Simulation:
         """Return the busiest second's polls by those of the average second, after the beginning."""
         return float(
             self.one(
-                "select max(polls) / avg(polls) from (select date_trunc('second', at), count(*) as"
-                f" polls from simulated.poll where at between '{START + timedelta(seconds=WARM_UP_S)}'"
+                "select max(polls) / avg(polls) from ("
+                " select date_trunc('second', at), count(*) as polls from simulated.poll"
+                f" where at between '{START + timedelta(seconds=WARM_UP_S)}'"
                 f" and '{self.now - timedelta(seconds=1)}' group by 1) as each"
             )
         )
@@ -185,7 +126,7 @@ class Simulation:
             self.one(
                 "select extract(epoch from greatest("
                 f" (select max(wait) from simulated.poll where {which}),"
-                f" (select '{self.now.isoformat()}'::timestamptz - min(due_at) from simulated.job)))"
+                f" (select '{self.now}'::timestamptz - min(due_at) from simulated.job)))"
             )
         )
 

@@ -1,5 +1,6 @@
 """
-P14: more jobs in flight than the quotas allow to ask about: no pulse, no starvation, no quota exceeded.
+P14: more jobs in flight than the quotas allow to ask about: no pulse, nobody starves, no quota
+is exceeded.
 
 The short form has a twentieth of the jobs of a large installation, and of its quotas, over three
 minutes. The long one has 7,200 jobs and 200 polls a second.
