@@ -1,8 +1,8 @@
 /*
  * Stage 20 · poll · _poll_burst
  *
- * How many polls a bucket of this rate may hand out at once: one, and a tenth of a second's worth. With _refilled, which
- * leaves that tenth out, no window of a second or more ever sees more polls than its rate allows.
+ * How many polls a bucket of this rate may hand out at once: one, and a tenth of a second's worth. With _refilled,
+ * which leaves that tenth out, no window of a second or more ever sees more polls than its rate allows.
  *
  * Called by   _rank_polls, _set_quotas, _spend_quotas
  * Writes      nothing

@@ -100,6 +100,16 @@ class Simulation:
         query = BUSIEST.format(bucket=bucket, window=window)
         return int(self.one(query.replace("simulated.poll", f"simulated.poll {where}")))
 
+    def summary(self) -> str:
+        """Return what was seen, for a person who reads the log of a run."""
+        busiest = ", ".join(f"{window} s: {self.busiest('true', window)}" for window in (1, 10, 60))
+        return (
+            f"{self.jobs} jobs, {self.rate():.1f} polls/s, busiest window {busiest},"
+            f" peak/mean {self.peak_over_mean():.2f}, longest wait {self.longest_wait():.1f} s,"
+            f" mean wait {self.mean_wait('first'):.1f} s of those that go first,"
+            f" {self.mean_wait('not first'):.1f} s of others"
+        )
+
     def rate(self) -> float:
         """Return polls per second, after the beginning."""
         return float(
