@@ -1,7 +1,7 @@
 -- Stage 10: an unsigned callback makes a poll due and never carries a state.
 begin;
 \ir support/fixtures.sql
-select plan(27);
+select plan(35);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -45,7 +45,7 @@ select pg_temp.at('1 second');
 select is(pg_temp.hint('secret'), 'claimed 1 ignored 1', 'the next hint is taken');
 select is(pg_temp.due(), interval '5 seconds', 'but its poll keeps a distance to the last one');
 select pg_temp.at('2 seconds');
-select pg_temp.hint('secret');
+select is(pg_temp.hint('secret'), 'claimed 0 ignored 0', 'a hint whose poll is still to come writes nothing');
 select is(pg_temp.due(), interval '5 seconds', 'more hints change nothing');
 select is((select count(*) from aivedio.provider_callback_inbox), 1::bigint, 'and make no more rows');
 select pg_temp.at('6 seconds');
@@ -64,8 +64,31 @@ update aivedio.task_attempts set next_poll_at = null, provider_task_id = null, h
 select is(pg_temp.hint('secret'), 'claimed 1 ignored 1', 'an attempt without the provider''s id cannot be polled');
 select is(pg_temp.due(), null, 'and is not scheduled');
 update aivedio.task_attempts set provider_task_id = 'p', status = 'succeeded', terminal_at = aivedio._clock() where id = fixture.id('attempt');
-select is(pg_temp.hint('secret'), 'claimed 1 ignored 1', 'an attempt that is over need not be polled');
+select is(pg_temp.hint('secret'), 'claimed 0 ignored 0', 'an attempt that is over need not be polled');
 select is(pg_temp.due(), null, 'and is not scheduled either');
+
+-- A body that its provider's signature does not cover: the key is known, but nothing else.
+select fixture.task('half', 'running');
+select fixture.attempt('half', 'half', 'running', p_token => 'half-token', p_next_poll_at => aivedio._clock() + interval '1 hour');
+select results_eq(
+  $$ select ordinal, is_new, is_dead from aivedio.accept_callbacks(array[row(
+       3, 'replicate', '{"webhook-id": "chosen"}', '{"id": "provider-task", "status": "failed"}', '\x00', 'current', false,
+       sha256(convert_to('half-token', 'UTF8')), null, null
+     )::aivedio.received_callback]) $$,
+  $$ values (3, true, false) $$,
+  'a callback whose body is not signed is answered'
+);
+select results_eq(
+  $$ select signed, signature_key_version, provider_event_id, provider_task_id, payload from aivedio.provider_callback_inbox where process_status = 'pending' $$,
+  $$ values (false, 'current', null::text, null::text, null::jsonb) $$,
+  'of it only the key that its sender has is kept'
+);
+select aivedio.process_inbox('{0,1,2,3,4,5,6,7}');
+select is((select status from aivedio.generation_tasks where id = fixture.id('half')), 'running', 'it carries no state');
+select is((select next_poll_at from aivedio.task_attempts where id = fixture.id('half')), aivedio._clock(), 'but makes the poll due');
+select is(aivedio.knows_callback_token('replicate', sha256('half-token')), true, 'a token that was given out is known');
+select is(aivedio.knows_callback_token('replicate', sha256('guess')), false, 'a guessed one is not');
+select is(aivedio.knows_callback_token('another', sha256('half-token')), false, 'nor is one of another provider');
 
 -- A provider whose signed callbacks are thin: they only say that there is news.
 select aivedio.override_provider('replicate', '{"webhook": {"thin": true}}', 'ann', 'a thin provider');
