@@ -1,7 +1,7 @@
 -- Stage 40: a task that the application submits by itself is sent by nobody else.
 begin;
 \ir support/fixtures.sql
-select plan(21);
+select plan(23);
 
 create function pg_temp.create(p_key text default 'one')
 returns aivedio.applied
@@ -87,6 +87,14 @@ select is(
 );
 update aivedio.task_attempts set next_poll_at = null where id = (select fast.attempt_id from fast);
 select is((select (pg_temp.record(fast.task_id, 'job-3')).verdict from fast), 'applied', 'the report adds the id');
+
+-- It was submitted, but under an id that another attempt holds: a person decides.
+create temporary table doubtful as select (aivedio_task).* from pg_temp.create('doubtful') as aivedio_task;
+select is((select (pg_temp.record(doubtful.task_id, 'job-2')).verdict from doubtful), 'conflict', 'the id of another attempt is refused');
+select is(
+  (select attempt.status || ' ' || attempt.submit_state from doubtful join aivedio.task_attempts as attempt on attempt.id = doubtful.attempt_id),
+  'submit_unknown unknown', 'that it was submitted is known, and no more'
+);
 
 -- Nothing was submitted, as far as anybody knows: it ends at once.
 create temporary table unwanted as select (aivedio_task).* from pg_temp.create('three') as aivedio_task;

@@ -54,7 +54,7 @@ begin
         )
       );
       -- Also what is due: somebody says that it was submitted, so it must not be submitted on a guess.
-      if p_attempt.submit_state in ('due', 'sent') then
+      if p_attempt.submit_state in ('due', 'application', 'sent') then
         perform aivedio._lose_submit(p_attempt, 'its id at the provider is said to be that of another attempt');
       end if;
       return aivedio._settled('conflict', p_attempt.id);

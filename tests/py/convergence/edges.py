@@ -1,11 +1,11 @@
-"""The model's edges to providers: submissions, polls, cancellations, and the inbox of callbacks."""
+"""The model's edges to providers: submissions, polls and cancellations."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
 from tests.py.convergence.rules import Rules
-from tests.py.convergence.things import Attempt, Delivery, Seen, Window, seconds
+from tests.py.convergence.things import Attempt, Seen, Window, seconds
 
 SUBMIT_LEASE = 120.0
 SUBMIT_TRIES = 5
@@ -17,7 +17,6 @@ GRACE = 60.0
 RARE = 600.0
 POLL_CAP = 300.0
 HINT_REST = 5.0
-ORPHAN_TRIES = 2
 PACE = {"submitted": (2, 5), "queued": (10, 30), "running": (5, 15), "unknown": (60, 120)}
 
 
@@ -40,7 +39,6 @@ class Edges(Rules):
 
     def __init__(self, now: datetime) -> None:
         super().__init__(now)
-        self.inbox: list[Delivery] = []
         self.blocked: dict[str, datetime] = {}
 
     # Submissions
@@ -94,12 +92,12 @@ class Edges(Rules):
     ) -> str:
         if attempt.submit_token != token:
             return "stale_attempt"
-        if attempt.submit not in ("sent", "unknown", "accepted"):
+        if attempt.submit not in ("sent", "unknown", "accepted") and not attempt.given_up:
             return "duplicate"
         if meaning == "accepted":
             assert job
             return self.accept(attempt, job)
-        if attempt.submit == "accepted" or (attempt.submit == "unknown" == meaning):
+        if attempt.submit in ("accepted", "rejected") or attempt.submit == "unknown" == meaning:
             return "duplicate"
         if meaning == "unknown":
             self._lose(attempt)
@@ -128,9 +126,10 @@ class Edges(Rules):
             return "duplicate"
         if any(other.job == job and other is not attempt for other in self._siblings(attempt)):
             self.open_case("mapping", attempt)
-            if attempt.submit in ("due", "sent"):
+            if attempt.submit in ("due", "application", "sent"):
                 self._lose(attempt)
             return "conflict"
+        late = attempt.submit == "withdrawn" or attempt.given_up
         attempt.job = job
         attempt.submit = "accepted"
         attempt.submitted = attempt.submitted or self.now
@@ -138,6 +137,10 @@ class Edges(Rules):
             attempt.status = attempt.known = "submitted"
         if not attempt.over:
             attempt.poll = Window.after(self.now, *PACE["submitted"])
+        if late:
+            # It runs and costs, and nobody waits for it.
+            self.open_case("stale_success", attempt)
+            return "after_terminal"
         self.close_case("submit_unknown", attempt, "accepted")
         if fresh and attempt.is_current and attempt.task.status == "submitting":
             self.emit(attempt.task, "submitted", "submit")
@@ -152,7 +155,7 @@ class Edges(Rules):
         assert attempt.is_current
         if attempt.job is not None:
             return "duplicate" if attempt.job == job else "refused"
-        if attempt.over or attempt.submit not in ("due", "unknown"):
+        if attempt.submit == "sent" or (attempt.submit == "rejected" and not attempt.given_up):
             return "refused"
         if attempt.status == "created":
             self.emit(task, "submitting", "command")
@@ -167,7 +170,7 @@ class Edges(Rules):
             attempt
             for attempt in self.attempts
             if not attempt.over
-            and attempt.submit in ("accepted", "unknown")
+            and attempt.submit in ("accepted", "unknown", "application")
             and attempt.deadline < self.now
             and (attempt.job is None or attempt.poll is None)
             and self.case("overdue", attempt) is None
@@ -184,7 +187,7 @@ class Edges(Rules):
             for attempt in self.attempts
             if not attempt.over
             and not (
-                attempt.submit in ("due", "sent")
+                attempt.submit in ("due", "application", "sent")
                 or (attempt.submit == "unknown" and self._was_asked("submit_unknown", attempt))
                 or (attempt.submit == "accepted" and (attempt.poll or attempt.job is None))
             )
@@ -319,80 +322,6 @@ class Edges(Rules):
             soon = Window.after(self.now, 2, 2)
             attempt.poll = attempt.poll.earliest(soon) if attempt.poll else soon
         return "applied"
-
-    # The inbox
-
-    def accept_callback(self, delivery: Delivery) -> bool:
-        """Store a delivery unless it is known; a hint that was done is armed again."""
-        for known in self.inbox:
-            if known.event == delivery.event:
-                if delivery.seen is None and known.state in ("done", "dead"):
-                    self.inbox.remove(known)
-                    break
-                return False
-        self.inbox.append(delivery)
-        return True
-
-    def process_inbox(self, limit: int) -> list[Delivery]:
-        waiting = [
-            delivery
-            for delivery in self.inbox
-            if delivery.state == "pending"
-            or (delivery.state == "retry" and is_due(delivery.due, self.now))
-        ]
-        # Whose they are is found before any of them is applied.
-        claimed = [(delivery, self._owners(delivery)) for delivery in waiting[:limit]]
-        for delivery, owners in claimed:
-            self._process(delivery, owners)
-        return [delivery for delivery, _ in claimed]
-
-    def _owners(self, delivery: Delivery) -> list[Attempt]:
-        by_job = [
-            attempt
-            for attempt in self.attempts
-            if attempt.job == delivery.job is not None
-            and attempt.task.provider is delivery.provider
-        ]
-        clues = [delivery.by_token, delivery.by_client, *by_job]
-        return [attempt for attempt in clues if attempt]
-
-    def _process(self, delivery: Delivery, owners: list[Attempt]) -> None:
-        if len(set(owners)) > 1:
-            delivery.state = "dead"
-            self.open_case("mapping", delivery, owners[0])
-        elif not owners:
-            self._process_orphan(delivery)
-        elif delivery.seen is None:
-            self._hint(owners[0])
-            delivery.state, delivery.verdict = "done", "hint"
-        else:
-            delivery.verdict = self.observe(owners[0], delivery.seen)
-            keep_outputs(owners[0], delivery.seen, delivery.verdict)
-            delivery.state = "done"
-
-    def _process_orphan(self, delivery: Delivery) -> None:
-        delivery.verdict = "orphan"
-        if delivery.tries < ORPHAN_TRIES:
-            delivery.state = "retry"
-            delivery.due = backoff(self.now, 1, 1, 600, delivery.tries)
-            delivery.tries += 1
-            return
-        delivery.state = "dead"
-        self.open_case("orphan", (delivery.provider.name, delivery.job or delivery.event))
-
-    def _hint(self, attempt: Attempt) -> None:
-        if attempt.job is None or attempt.over:
-            return
-        if attempt.hinted is not None and attempt.hinted > self.now:
-            return
-        rest = seconds(HINT_REST)
-        soon = self.now
-        for before in (attempt.hinted, attempt.polled):
-            if before is not None:
-                soon = max(soon, before + rest)
-        hinted = attempt.hinted
-        attempt.poll = attempt.poll.earliest(Window.at(soon)) if attempt.poll else Window.at(soon)
-        attempt.hinted = max(self.now, hinted + rest) if hinted is not None else self.now
 
 
 def keep_outputs(attempt: Attempt, seen: Seen, verdict: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.py.convergence.edges import Edges, is_due
+from tests.py.convergence.arrivals import Arrivals
+from tests.py.convergence.edges import is_due
 from tests.py.convergence.rules import Refused
 from tests.py.convergence.things import (
     OPERATIONS,
@@ -24,7 +25,7 @@ ENTRIES = {
 }
 
 
-class Model(Edges):
+class Model(Arrivals):
     """The whole: tasks, edges, media and credits."""
 
     # Media

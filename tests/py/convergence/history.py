@@ -13,10 +13,10 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from tests.py.convergence.lockstep import TENANT, USER
-from tests.py.convergence.payloads import LIFE
 from tests.py.convergence.rules import Refused
 from tests.py.convergence.talks import Talks
 from tests.py.convergence.things import (
+    LIFE,
     Attempt,
     Case,
     Operation,
@@ -32,21 +32,28 @@ class History(Talks):
     # Commands
 
     def create(
-        self, project: Project, provider: Provider, prompt: str, key: str | None = None
+        self,
+        project: Project,
+        provider: Provider,
+        prompt: str,
+        key: str | None = None,
+        *,
+        external: bool = False,
     ) -> Task | None:
         call = (
-            "select verdict, task_id, attempt_id from aivedio.create_task("
-            "%s, %s, %s, %s, 'model-1', %s, %s, 'trace')",
+            "select verdict, task_id, attempt_id from aivedio."
+            + ("create_external_task" if external else "create_task")
+            + "(%s, %s, %s, %s, 'model-1', %s, %s, 'trace')",
             *(TENANT, project.id, USER, provider.name, Jsonb({"prompt": prompt}), key),
         )
         try:
-            verdict, known = self.model.create(project, provider, prompt, key)
+            verdict, known = self.model.create(project, provider, prompt, key, external)
         except Refused as refused:
             self._refused(str(refused), *call)
             return None
         ((told, task_id, attempt_id),) = self._call(*call)
         if known is None:
-            known = Task(task_id, project, provider, prompt)
+            known = Task(task_id, project, provider, prompt, external)
             self.model.created(known, attempt_id, key, LIFE)
         assert (told, task_id) == (verdict, known.id)
         self.comparison.check()

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tests.py.convergence.history import History
-from tests.py.convergence.payloads import LIFE, job_of
-from tests.py.convergence.things import FINAL, Attempt, Operation, Seen, Task, Window
+from tests.py.convergence.payloads import job_of
+from tests.py.convergence.things import FINAL, LIFE, Attempt, Operation, Seen, Task, Window
 from tests.py.support.sessions import Connection
 
 Thing = TypeVar("Thing")
@@ -74,26 +74,31 @@ class Moves(RuleBasedStateMachine):
     def begin(self, project: int, provider: str) -> None:
         self._create(project, provider, None)
 
-    def _create(self, project: int, provider: str, key: str | None) -> None:
+    def _create(
+        self, project: int, provider: str, key: str | None, *, external: bool = False
+    ) -> None:
         prompt = f"task {len(self.model.tasks)}"
         history = self.history
-        history.create(history.projects[project], history.providers[provider], prompt, key)
+        history.create(
+            history.projects[project], history.providers[provider], prompt, key, external=external
+        )
 
     @precondition(lambda self: len(self.model.tasks) < MOST_TASKS)
     @rule(
         project=st.integers(0, 1),
         provider=st.sampled_from(["lumen", "zephyr"]),
         key=st.sampled_from([None, "one", "two"]),
+        external=rarely,
     )
-    def create(self, project: int, provider: str, key: str | None) -> None:
-        self._create(project, provider, key)
+    def create(self, project: int, provider: str, key: str | None, external: bool) -> None:
+        self._create(project, provider, key, external=external)
 
     @precondition(lambda self: any(p.keys for p in self.history.projects))
     @rule(at=pick)
     def create_again(self, at: int) -> None:
         known = [(key, task) for p in self.history.projects for key, task in p.keys.items()]
         key, task = one(known, at)
-        self.history.create(task.project, task.provider, task.prompt, key)
+        self.history.create(task.project, task.provider, task.prompt, key, external=task.external)
 
     @rule(at=pick, in_vain=rarely)
     def cancel(self, at: int, in_vain: bool) -> None:
@@ -126,7 +131,12 @@ class Moves(RuleBasedStateMachine):
 
     @rule(at=pick, wrong=rarely, in_vain=rarely)
     def record(self, at: int, wrong: bool, in_vain: bool) -> None:
-        lost = [t for t in self.model.tasks if t.current.submit == "unknown"]
+        lost = [
+            task
+            for task in self.model.tasks
+            if task.current.submit in ("unknown", "application")
+            or (task.current.job is None and (task.current.over or task.current.given_up))
+        ]
         if not lost and not in_vain:
             return
         task = one(self.model.tasks if in_vain else lost, at)

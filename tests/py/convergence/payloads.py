@@ -8,11 +8,10 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from tests.py.convergence.edges import ORPHAN_TRIES
-from tests.py.convergence.things import Attempt, Seen
+from tests.py.convergence.arrivals import ORPHAN_TRIES
+from tests.py.convergence.things import LIFE, Attempt, Seen
 from tests.py.support.sessions import Connection, rows
 
-LIFE = 900.0
 WORDS = {
     "webhook": {
         "Q": "queued",

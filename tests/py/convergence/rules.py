@@ -15,6 +15,7 @@ from tests.py.convergence.things import (
     BEHIND_PROVIDER,
     ENDS,
     FINAL,
+    LIFE,
     WAY,
     Attempt,
     Case,
@@ -29,6 +30,7 @@ from tests.py.convergence.things import (
 )
 
 CASE_MAY_FAIL = {"submit_unknown", "lost_submit", "overdue", "not_found"}
+NOT_KNOWN = {"submit_unknown", "lost_submit", "not_found"}
 
 
 class Refused(Exception):
@@ -101,6 +103,7 @@ class Rules:
         where = task.status if attempt.is_current else "an old attempt"
         self.visited[f"{where}, {seen.status}: {verdict}"] += 1
         discarded = False
+        taken_for_over = attempt.submit in ("rejected", "withdrawn")
         if verdict == "applied":
             discarded = self._change(attempt, seen, becomes)
         if not _is_nothing_new(attempt, seen, verdict):
@@ -111,6 +114,8 @@ class Rules:
         if verdict == "conflict":
             self.open_case("conflict", attempt)
         elif discarded or (verdict == "stale_attempt" and seen.status == "succeeded"):
+            self.open_case("stale_success", attempt)
+        elif seen.status in ("queued", "running") and taken_for_over:
             self.open_case("stale_success", attempt)
         return verdict
 
@@ -200,6 +205,7 @@ class Rules:
         if seen.status in ENDS and (verdict == "applied" or (believed and not over)):
             assert seen.status
             self.end(attempt, seen.status, seen.error)
+            attempt.given_up = False
             self.end_cases(attempt)
             attempt.seen_by = frozenset({seen.source})
             if attempt.cancel == "due":
@@ -214,7 +220,7 @@ class Rules:
             attempt.poll = Window.at(self.now + seconds(300))
 
         attempt.job = attempt.job or seen.job
-        if attempt.submit in ("due", "sent", "unknown"):
+        if attempt.submit != "accepted":
             attempt.submit = "accepted"
             if not attempt.over and attempt.poll is None:
                 attempt.poll = Window.at(self.now + seconds(10))
@@ -229,13 +235,13 @@ class Rules:
     # Commands
 
     def create(
-        self, project: Project, provider: Provider, prompt: str, key: str | None
+        self, project: Project, provider: Provider, prompt: str, key: str | None, external: bool
     ) -> tuple[str, Task | None]:
         """Return the verdict and the known task; a new one is added by `created`."""
         known = project.keys.get(key) if key else None
         if known is None:
             return "applied", None
-        if (known.provider, known.prompt) != (provider, prompt):
+        if (known.provider, known.prompt, known.external) != (provider, prompt, external):
             raise Refused("VC410")
         return "duplicate", known
 
@@ -250,6 +256,7 @@ class Rules:
         deadline = self.now + seconds(life)
         number = len(task.attempts) + 1
         attempt = Attempt(task, number, attempt_id, self.now, deadline, key)
+        attempt.submit = "application" if task.external else "due"
         task.attempts.append(attempt)
         task.current = attempt
 
@@ -307,7 +314,7 @@ class Rules:
         if attempt.status != "succeeded" or has_result:
             return "refused"
         replaced = task.current
-        if not replaced.over and replaced.submit == "due":
+        if not replaced.over and replaced.submit in ("due", "application"):
             self.end(replaced, "canceled")
             replaced.submit = "withdrawn"
             replaced.cancel = None
@@ -327,11 +334,15 @@ class Rules:
         if case.resolution:
             return "duplicate"
         attempt = case.attempt
+        if resolution == "kept" and case.kind in NOT_KNOWN and attempt and not attempt.over:
+            raise Refused("VC904")
         if resolution == "failed":
             assert attempt
             self._give_up(attempt, "timed_out" if case.kind == "overdue" else "submit_unknown")
         elif case.kind == "conflict" and attempt and attempt.over:
             attempt.poll = None
+        elif case.kind == "overdue" and attempt and not attempt.over:
+            attempt.deadline = self.now + seconds(LIFE)
         case.resolution = resolution
         if resolution == "failed" and attempt:
             self.end_cases(attempt)
@@ -341,6 +352,7 @@ class Rules:
         if attempt.over:
             return
         self.end(attempt, "failed", error)
+        attempt.given_up = True
         attempt.cancel = None
         if attempt.submit != "accepted":
             attempt.submit = "rejected"

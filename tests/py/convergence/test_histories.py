@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.py.convergence.history import History
-from tests.py.convergence.payloads import LIFE, job_of
-from tests.py.convergence.things import Attempt, Seen, Task
+from tests.py.convergence.payloads import job_of
+from tests.py.convergence.things import LIFE, Attempt, Seen, Task
 
 
 def begin(history: History, provider: str = "lumen", project: int = 0) -> Attempt:

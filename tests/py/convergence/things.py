@@ -23,6 +23,7 @@ STAGES = {
     "publish": "publishing",
 }
 OPERATIONS = tuple(STAGES)
+LIFE = 900.0  # seconds that an attempt may take
 
 
 def seconds(count: float) -> timedelta:
@@ -164,6 +165,7 @@ class Attempt:
     submitted: datetime | None = None
     token: str | None = None
     in_doubt: bool = False  # the provider may have it
+    given_up: bool = False  # an operator ended it; the provider did not
 
     poll: Window | None = None
     poll_lease: datetime | None = None
@@ -200,6 +202,7 @@ class Task:
     project: Project
     provider: Provider
     prompt: str
+    external: bool = False  # the application submits it
     status: str = "created"
     stage: str = "created"
     progress: int | None = None
