@@ -27,6 +27,7 @@ STEPS: Final = (
     "observations",
     "purge",
     "media",
+    "streams",
     "callbacks",
     "alarms",
 )
@@ -34,7 +35,7 @@ EVERY: Final = 60.0
 # How often one step may follow itself within a round.
 REPEATS: Final = 8
 _STATEMENT_TIMEOUT = 60.0
-_PURGE_BATCH = 1000
+_BATCHES: Final = {"purge": 1000, "streams": 2000}
 
 CALLS = Counter("aivedio_upkeep_calls_total", "Calls of aivedio.upkeep().", ["step", "outcome"])
 LAST = Gauge("aivedio_upkeep_last_success_seconds", "Unix time of the last full round.")
@@ -78,22 +79,17 @@ async def _round(db: Database, stopping: asyncio.Event) -> bool:
 
 
 async def _step(db: Database, step: str, stopping: asyncio.Event) -> None:
-    before: Any = None
     for _ in range(REPEATS):
         answer = await db.value("upkeep", p_step=step)
         CALLS.labels(step, "done" if answer["ran"] else "elsewhere").inc()
-        result = answer.get("result")
-        if stopping.is_set() or not _did_something(step, before, result):
+        if stopping.is_set() or not _has_more(step, answer.get("result")):
             return
-        before = result
 
 
-def _did_something(step: str, before: Any, result: Any) -> bool:
-    """Partition steps answer how many are ahead, the others how much they did."""
-    if step == "media":
-        return bool(result)
-    if step == "purge":
-        return bool(isinstance(result, int) and result >= _PURGE_BATCH)
-    if step in ("callbacks", "alarms") or result is None:
-        return False
-    return bool(result != before)
+def _has_more(step: str, result: Any) -> bool:
+    """Partition steps answer what they did, most others how much; a full batch has more to come."""
+    if isinstance(result, str):
+        return result not in ("nothing", "kept")
+    if step in ("purge", "streams"):
+        return isinstance(result, int) and result >= _BATCHES[step]
+    return step == "media" and bool(result)

@@ -33,12 +33,9 @@ begin
   end if;
 
   for v_kind in
-    select kind.parent, kind.sequence
-    from (values
-      ('task_events', 'aivedio.task_event_ids'),
-      ('outbox_events', 'aivedio.outbox_ids'),
-      ('observations', 'aivedio.observation_ids')
-    ) as kind (parent, sequence)
+    select kind.*
+    from (values ('task_events'), ('outbox_events'), ('observations')) as parent (name)
+    cross join lateral aivedio._partitioned(parent.name) as kind
   loop
     -- Ten ranges: no server has drawn so many ids since its last backup.
     v_target := (pg_catalog.nextval(v_kind.sequence::regclass) / v_size + 10) * v_size;

@@ -21,7 +21,7 @@ as $_create_partition$
 declare
   v_high constant bigint := p_low + aivedio._setting('partition_ids')::bigint;
   v_name constant text := p_parent || '_p' || p_low;
-  v_id   constant text := case p_parent when 'task_events' then 'event_id' else 'id' end;
+  v_id   constant text := (aivedio._partitioned(p_parent)).id_column;
 begin
   if pg_catalog.to_regclass('aivedio.' || v_name) is not null then
     return false;

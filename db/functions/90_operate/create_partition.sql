@@ -5,7 +5,7 @@
  * its sequence. One partition per call and transaction: two in one could deadlock with writers. Answers
  * how many are ahead now; fewer than two raise an alarm.
  *
- * Called by   upkeep; DBAs
+ * Called by   keep_partitions; DBAs
  * Writes      the catalog, aivedio.alarms
  * Locks       the parent, SHARE UPDATE EXCLUSIVE, waiting 100 ms at most
  * Raises      VC901  not a partitioned table of ours
@@ -21,28 +21,11 @@ set lock_timeout = '100ms'
 as $create_partition$
 declare
   v_size     constant bigint := aivedio._setting('partition_ids');
-  v_sequence constant text := case p_parent
-    when 'task_events' then 'aivedio.task_event_ids'
-    when 'outbox_events' then 'aivedio.outbox_ids'
-    when 'observations' then 'aivedio.observation_ids'
-  end;
-  v_last     bigint;
+  v_last     constant bigint := aivedio._last_id(p_parent);
   v_current  bigint;
   v_ahead    integer := 0;
 begin
-  if v_sequence is null then
-    raise exception 'not a partitioned table of this schema'
-      using errcode = 'VC901',
-            detail  = pg_catalog.format('table %s', p_parent),
-            hint    = 'Use task_events, outbox_events or observations.';
-  end if;
-
-  select sequence.last_value
-  into v_last
-  from pg_catalog.pg_sequences as sequence
-  where sequence.schemaname || '.' || sequence.sequencename = v_sequence;
-
-  v_current := coalesce(v_last, 0) / v_size * v_size;
+  v_current := v_last / v_size * v_size;
 
   while pg_catalog.to_regclass('aivedio.' || p_parent || '_p' || (v_current + (v_ahead + 1) * v_size)) is not null
     and v_ahead < 1000

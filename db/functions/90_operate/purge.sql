@@ -1,12 +1,13 @@
 /*
  * Stage 90 · operate · purge
  *
- * Empties what has served its time, a bounded batch a call: payloads of processed callbacks, URLs of outputs
- * that expired, one-time tokens, revocations. The callback's row and key stay: a provider may repeat it.
+ * Empties what has served its time, a bounded batch a call: payloads of processed callbacks, and much later their
+ * rows, for a provider may repeat them; URLs of outputs that expired; one-time tokens, revocations, who watched
+ * which project, and what consumers remember of events that are no longer kept.
  *
  * Called by   upkeep
  * Writes      aivedio.provider_callback_inbox, aivedio.attempt_outputs, aivedio.one_time_tokens,
- *             aivedio.access_revocations
+ *             aivedio.access_revocations, aivedio.project_watchers, aivedio.consumer_dedup
  * Locks       the rows it changes, with skip locked
  */
 create or replace function aivedio.purge(p_limit integer default 1000)
@@ -19,6 +20,7 @@ as $purge$
 declare
   v_now   constant timestamptz := aivedio._clock();
   v_days  constant interval := pg_catalog.make_interval(days => aivedio._setting('retention_days_payload')::integer);
+  v_events constant interval := pg_catalog.make_interval(days => aivedio._setting('retention_days_events')::integer);
   v_count integer;
   v_total integer := 0;
 begin
@@ -71,11 +73,30 @@ begin
   delete from aivedio.access_revocations as revocation
   where revocation.until < v_now;
   get diagnostics v_count = row_count;
-  return v_total + v_count;
+  v_total := v_total + v_count;
+
+  delete from aivedio.project_watchers as watcher
+  where watcher.until < v_now - interval '1 day';
+  get diagnostics v_count = row_count;
+  v_total := v_total + v_count;
+
+  with old as materialized (
+    select dedup.consumer, dedup.event_id
+    from aivedio.consumer_dedup as dedup
+    where dedup.handled_at < v_now - v_events
+    limit p_limit
+    for no key update skip locked
+  )
+  delete from aivedio.consumer_dedup as dedup
+  using old
+  where dedup.consumer = old.consumer
+    and dedup.event_id = old.event_id;
+  get diagnostics v_count = row_count;
+  return v_total + v_count + aivedio._purge_callbacks(p_limit);
 end;
 $purge$;
 
 comment on function aivedio.purge is
-  'Stage 90: empty one bounded batch of payloads, output URLs, tokens and revocations past their time; answers how many rows.';
+  'Stage 90: empty or delete one bounded batch of whatever is past its time; answers how many rows.';
 
 grant execute on function aivedio.purge to aivedio_operator;

@@ -3,9 +3,9 @@
  *
  * One round of everything that must happen now and then, exactly one at a time however many call it. p_step names the
  * part, so that each runs in a transaction of its own: the process, or pg_cron, calls them in turn. Steps:
- * task_events, outbox_events, observations (partitions ahead), purge, media (operations whose workers vanish),
- * callbacks (how well they cover each provider), alarms (what waits too long, and jobs past their deadline that cannot
- * be asked about).
+ * task_events, outbox_events, observations (their partitions), purge, media (operations whose workers vanish), streams
+ * (the chains of events), callbacks (how well they cover each provider), alarms (what waits too long, and jobs past
+ * their deadline that cannot be asked about).
  *
  * Called by   edge/operate/upkeep.py; pg_cron
  * Writes      what the steps write
@@ -20,11 +20,13 @@ security definer  -- operators run upkeep without the privileges of its parts
 set search_path = ''
 as $upkeep$
 begin
-  if p_step not in ('task_events', 'outbox_events', 'observations', 'purge', 'media', 'callbacks', 'alarms') then
+  if p_step not in (
+    'task_events', 'outbox_events', 'observations', 'purge', 'media', 'streams', 'callbacks', 'alarms'
+  ) then
     raise exception 'there is no such step of upkeep'
       using errcode = 'VC902',
             detail  = pg_catalog.format('step %s', p_step),
-            hint    = 'Use task_events, outbox_events, observations, purge, media, callbacks or alarms.';
+            hint    = 'Use task_events, outbox_events, observations, purge, media, streams, callbacks or alarms.';
   end if;
 
   if not pg_catalog.pg_try_advisory_xact_lock(pg_catalog.hashtext('aivedio_upkeep'), 0) then
@@ -35,11 +37,12 @@ begin
     'step', p_step,
     'ran', true,
     'result', case p_step
-      when 'purge' then aivedio.purge()
-      when 'media' then aivedio._give_up_media()
-      when 'callbacks' then aivedio._watch_callbacks()
-      when 'alarms' then aivedio._watch_attempts() + aivedio._watch_queues()
-      else aivedio.create_partition(p_step)
+      when 'purge' then pg_catalog.to_jsonb(aivedio.purge())
+      when 'media' then pg_catalog.to_jsonb(aivedio._give_up_media())
+      when 'streams' then pg_catalog.to_jsonb(aivedio.check_streams())
+      when 'callbacks' then pg_catalog.to_jsonb(aivedio._watch_callbacks())
+      when 'alarms' then pg_catalog.to_jsonb(aivedio._watch_attempts() + aivedio._watch_queues())
+      else pg_catalog.to_jsonb(aivedio.keep_partitions(p_step))
     end
   );
 end;

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from edge.operate import upkeep
 from tests.py.conftest import Connect, ConnectAsync
+from tests.py.support.sessions import value
 from tests.py.support.waiting import eventually_async
 
 
@@ -27,19 +28,6 @@ async def running(conninfo: str, every: float = 60.0) -> AsyncIterator[list[bool
         await asyncio.wait_for(work, 10)
 
 
-def partitions(connect: Connect) -> Callable[[], int]:
-    session = connect(autocommit=True)
-
-    def count() -> int:
-        row = session.execute(
-            "select count(*) from pg_inherits where inhparent = 'aivedio.task_events'::regclass"
-        ).fetchone()
-        assert row is not None
-        return int(row[0])
-
-    return count
-
-
 async def test_it_is_ready_after_one_round_and_stops_at_once(database: str) -> None:
     async with running(database) as readiness:
         await eventually_async(lambda: readiness)
@@ -47,18 +35,29 @@ async def test_it_is_ready_after_one_round_and_stops_at_once(database: str) -> N
 
 
 async def test_partitions_are_made_ahead_of_their_sequence(database: str, connect: Connect) -> None:
-    count = partitions(connect)
     admin = connect(autocommit=True)
-    async with running(database) as readiness:
-        await eventually_async(lambda: readiness)
-    before = count()
-    admin.execute(
-        "select setval('aivedio.task_event_ids', last_value + 300000000) from "
-        "aivedio.task_event_ids"
+    ahead = (
+        "select count(*) from aivedio._partitions('task_events') as range"
+        " where range.low > aivedio._last_id('task_events')"
     )
+    admin.execute("select setval('aivedio.task_event_ids', 300000000)")
+    assert value(admin, ahead) == 0
     async with running(database) as readiness:
         await eventually_async(lambda: readiness)
-    assert count() >= before + 3
+    assert value(admin, ahead) == 3
+
+
+async def test_what_lies_behind_and_is_empty_goes(database: str, connect: Connect) -> None:
+    admin = connect(autocommit=True)
+    admin.execute("select setval('aivedio.outbox_ids', 300000000)")
+    behind = (
+        "select count(*) from aivedio._partitions('outbox_events') as range"
+        " where range.high <= aivedio._last_id('outbox_events')"
+    )
+    assert value(admin, behind) == 3
+    # A round does a bounded number of steps.
+    async with running(database, every=0.05):
+        await eventually_async(lambda: value(admin, behind) == 0)
 
 
 async def test_a_table_that_is_busy_keeps_no_other_step_from_its_turn(
