@@ -30,7 +30,7 @@ JWKS = {
     ]
 }
 
-Sign = Callable[[bytes, int], dict[str, str]]
+Sign = Callable[..., dict[str, str]]
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ def _standard_public(body: bytes, at: int) -> dict[str, str]:
     }
 
 
-def _vidu(body: bytes, at: int) -> dict[str, str]:
+def _vidu(body: bytes, at: int, path: str = PATH) -> dict[str, str]:
     date = format_datetime(datetime.fromtimestamp(at, tz=UTC), usegmt=True)
-    text = f"POST\n{PATH}\n\nvidu\n{date}\nDate:{date}\nx-request-nonce:n1\n"
+    text = f"POST\n{path}\n\nvidu\n{date}\nDate:{date}\nx-request-nonce:n1\n"
     return {
         "date": date,
         "x-request-nonce": "n1",
