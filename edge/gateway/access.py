@@ -74,7 +74,7 @@ class SecretKey:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Whose request it is. `project`: a one-time token's, which opens nothing else."""
+    """Whose request it is. `one_time`: by a token that opens one stream and nothing else."""
 
     user: UUID
     tenant: UUID
@@ -83,6 +83,7 @@ class Identity:
     expires_at: int
     projects: frozenset[UUID]
     by_cookie: bool = False
+    one_time: bool = False
 
     def grant(self, project: UUID) -> Grant:
         """Return the right to a project that this identity claims, or hopes, to have."""
@@ -116,13 +117,22 @@ class Access:
             raise Problem("unauthenticated")
         return self._session(cookie, by_cookie=True)
 
-    async def identify_stream(self, request: Request, project: UUID) -> Identity:
-        """Return who opens a stream: besides sessions, one-time tokens count."""
+    async def identify_stream(
+        self, request: Request, project: UUID, *, talks: bool = False
+    ) -> Identity:
+        """
+        Return who opens a stream: besides sessions, one-time tokens count.
+
+        `talks`: a WebSocket, which browsers open to anywhere and which takes commands.
+        """
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "stream":
             if kind or "token" not in request.query_params:
                 identity = self.identify(request)
-                self._require_not_foreign(request, identity)
+                if talks:
+                    self.require_same_site(request, identity)
+                else:
+                    self._require_not_foreign(request, identity)
                 return identity
             token = request.query_params["token"]
         redeemed = await self._redeem("stream", token.strip())
@@ -139,6 +149,7 @@ class Access:
             issued_at=int(claims.get("iat", now - TOKEN_S)),
             expires_at=int(claims.get("exp", now + STREAM_S)),
             projects=frozenset({project} if claims["claimed"] else ()),
+            one_time=True,
         )
 
     async def permit(self, identity: Identity, project: UUID, *, change: bool = False) -> Grant:
@@ -149,12 +160,16 @@ class Access:
         same; forbidden where they may read but not change.
         """
         grant = identity.grant(project)
+        await self.require(grant, change=change)
+        return grant
+
+    async def require(self, grant: Grant, *, change: bool = False) -> None:
+        """Raise what `permit` raises unless the grant holds now."""
         role = await self._store.role(grant)
         if role is None:
             raise Problem("not_found")
         if change and role not in _MAY_CHANGE:
             raise Problem("forbidden")
-        return grant
 
     def require_same_site(self, request: Request, identity: Identity) -> None:
         """Refuse a change by cookie that cannot show that a page of ours asked for it."""

@@ -7,7 +7,8 @@ The gateway's HTTP (stage 80): snapshots, commands, streams, and the page.
     POST /projects/{p}/tasks/{t}/cancel
     POST /projects/{p}/tasks/{t}/retry       a new attempt, with a reason
     POST /projects/{p}/stream-tokens         a token that opens one stream
-    GET  /projects/{p}/events                the stream (Server-Sent Events)
+    GET  /projects/{p}/events                the stream, as Server-Sent Events
+    GET  /projects/{p}/ws                    the same, over a WebSocket
     GET  /me                                 who asks, and the projects the session names
     GET  /login?token=                       a one-time link sets the session's cookie
     GET  /, /static/…                        the page
@@ -21,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import orjson
 from starlette.applications import Starlette
@@ -33,12 +35,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from edge import errors, logs
 from edge.gateway import asked, metrics, pages, problems
 from edge.gateway.access import COOKIE, SESSION_S, Access, Identity
+from edge.gateway.commands import Commands, outcome
+from edge.gateway.event_stream import EventStream
+from edge.gateway.hub import Hub
 from edge.gateway.hubs import Hubs
 from edge.gateway.problems import Problem
 from edge.gateway.snapshots import Shared
+from edge.gateway.socket_stream import SocketStream
 from edge.gateway.store import Applied, Grant, Store
-from edge.gateway.stream import EXTENSION, Stream
+from edge.gateway.stream import Stream
 from edge.gateway.streams import Streams
+from edge.gateway.takeover import EXTENSION
 
 logger = logs.get(__name__)
 
@@ -60,6 +67,7 @@ class Gateway:
         self._access = access
         self._hubs = hubs
         self._streams = streams
+        self._commands = Commands(store, access)
         self._snapshots: Shared[bytes | None] = Shared()
 
     def app(self, static: pages.Pages, *, secure_cookie: bool) -> ASGIApp:
@@ -74,6 +82,7 @@ class Gateway:
             Route(f"{project}/tasks/{{task}}/retry", self.retry_task, methods=["POST"]),
             Route(f"{project}/stream-tokens", self.stream_token, methods=["POST"]),
             Route(f"{project}/events", _Raw(self.events), methods=["GET"]),
+            Route(f"{project}/ws", _Raw(self.socket), methods=["GET"]),
             Route("/me", self.me, methods=["GET"]),
             Route("/login", self.login, methods=["GET"]),
             Route("/", static.index, methods=["GET"]),
@@ -87,6 +96,10 @@ class Gateway:
             Exception: _on_mistake,
         }
         return Traced(Starlette(routes=routes, exception_handlers=handlers))
+
+    async def close(self) -> None:
+        """End what is under way for clients of WebSockets."""
+        await self._commands.close()
 
     # Snapshots
 
@@ -156,16 +169,11 @@ class Gateway:
         return await self._done(grant, applied)
 
     async def _done(self, grant: Grant, applied: Applied, *, created: bool = False) -> Response:
-        if applied.verdict == "refused":
-            raise Problem("refused")
-        found = await self._store.task(grant.tenant, grant.project, applied.task_id)
-        if found is None:
-            raise Problem("not_found")
+        body = await outcome(self._store, grant, applied)
         headers = dict(_NO_STORE)
         if created:
             headers["location"] = f"/projects/{grant.project}/tasks/{applied.task_id}"
-        body = orjson.dumps({**found, "verdict": applied.verdict})
-        return Response(body, 201 if created else 200, headers, "application/json")
+        return Response(orjson.dumps(body), 201 if created else 200, headers, "application/json")
 
     # Streams
 
@@ -177,28 +185,75 @@ class Gateway:
         return Response(orjson.dumps(token), 201, _NO_STORE, "application/json")
 
     async def events(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """
-        Open the stream.
+        """Open the stream as Server-Sent Events."""
+        request = Request(scope, receive)
+        if request.method == "HEAD":
+            raise Problem("method_not_allowed")
+        project = asked.path_id(request, "project")
 
-        The head of the answer goes out as soon as the stream is known, before its first event.
-        From there the connection is a `Stream`'s, and this request's task ends.
+        def stream(hub: Hub, grant: Grant, identity: Identity) -> Stream:
+            return EventStream(hub, grant, identity.expires_at, self._streams)
+
+        cursor = asked.cursor(request)
+        identity = await self._access.identify_stream(request, project)
+        await self._open(scope, project, cursor, identity, stream)
+
+    async def socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """
+        Open the stream over a WebSocket.
+
+        A page cannot see why a handshake was refused. The same request without an upgrade tells:
+        it gets the refusal, and 426 where there would be none.
         """
         request = Request(scope, receive)
         if request.method == "HEAD":
             raise Problem("method_not_allowed")
-        cursor = asked.cursor(request)
         project = asked.path_id(request, "project")
-        identity = await self._access.identify_stream(request, project)
+        if not asked.wants_upgrade(request):
+            _, grant = await self._enter(request)
+            self._streams.admit(grant)
+            self._streams.release(grant)
+            raise Problem("upgrade_required")
+
+        def stream(hub: Hub, grant: Grant, identity: Identity) -> Stream:
+            may_command = not identity.one_time
+            return SocketStream(
+                hub, grant, identity.expires_at, self._streams, self._commands, may_command
+            )
+
+        cursor = asked.cursor(request)
+        identity = await self._access.identify_stream(request, project, talks=True)
+        await self._open(scope, project, cursor, identity, stream)
+
+    async def _open(
+        self,
+        scope: Scope,
+        project: UUID,
+        cursor: int | None,
+        identity: Identity,
+        make: Callable[[Hub, Grant, Identity], Stream],
+    ) -> None:
+        """
+        Let a stream begin.
+
+        The head of the answer goes out as soon as the stream is known, before its first event.
+        From there the connection is a `Stream`'s, and this request's task ends.
+        """
+        doubts = self._streams.doubts
         grant = await self._access.permit(identity, project)
         self._streams.admit(grant)
         entered = False
         try:
             hub = await self._hubs.opened(project, cursor, OPEN_WITHIN_S)
-            stream = Stream(hub, grant, identity.expires_at, self._streams)
+            stream = make(hub, grant, identity)
             entered = scope["state"]["take"](stream)
             if entered:
                 self._streams.enter(stream)
                 hub.join(stream, cursor)
+                stream.tell(away=self._streams.away)
+                if doubts != self._streams.doubts:
+                    # A revocation after the question above was looked into without this stream.
+                    self._streams.doubt()
         except Exception:
             if not entered:
                 raise
@@ -301,7 +356,11 @@ def _to_page(projects: list[str]) -> Response:
 
 async def _on_problem(request: Request, problem: Problem) -> Response:
     metrics.REFUSED.labels(problem.code).inc()
-    return problem.response(asked.trace_id(request))
+    answer = problem.response(asked.trace_id(request))
+    if "upgrade" in request.headers:
+        # The parser reads nothing after a request that wanted another protocol.
+        answer.headers["connection"] = "close"
+    return answer
 
 
 async def _on_edge_error(request: Request, error: errors.EdgeError) -> Response:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from starlette.requests import Request
 
+from edge.gateway import websocket
 from edge.gateway.problems import Problem
 
 MAX_BODY = 256 * 1024
@@ -44,13 +45,17 @@ def trace_id(request: Request) -> str:
 
 def path_id(request: Request, name: str) -> uuid.UUID:
     """Return an id of the path; one that cannot be is one that does not exist."""
-    text = request.path_params[name]
     try:
-        found = uuid.UUID(text)
+        return exact_id(request.path_params[name])
     except ValueError:
         raise Problem("not_found") from None
+
+
+def exact_id(text: str) -> uuid.UUID:
+    """Return the id that is written in the usual form. Raises ValueError."""
+    found = uuid.UUID(text)
     if str(found) != text.lower():
-        raise Problem("not_found")
+        raise ValueError("an id in another form")
     return found
 
 
@@ -59,9 +64,33 @@ def cursor(request: Request) -> int | None:
     text = request.headers.get("last-event-id") or request.query_params.get("after")
     if text is None:
         return None
-    if not _CURSOR.fullmatch(text) or int(text) > _LARGEST_CURSOR:
+    if not _CURSOR.fullmatch(text) or not is_cursor(int(text)):
         raise Problem("bad_cursor")
     return int(text)
+
+
+def is_cursor(value: object) -> bool:
+    """Tell whether a value can be an event's id."""
+    return type(value) is int and 0 <= value <= _LARGEST_CURSOR
+
+
+def wants_upgrade(request: Request) -> bool:
+    """
+    Tell whether the request is a WebSocket's handshake; a plain one is not.
+
+    Raises `Problem` for one that cannot be answered.
+    """
+    headers = request.headers
+    if headers.get("upgrade", "").lower() != "websocket":
+        return False
+    connection = [part.strip() for part in headers.get("connection", "").lower().split(",")]
+    if "upgrade" not in connection or request.scope["http_version"] != "1.1":
+        return False
+    if headers.get("sec-websocket-version") != "13":
+        raise Problem("upgrade_required")
+    if not websocket.is_key(headers.get("sec-websocket-key", "").encode("latin-1")):
+        raise Problem("bad_request", "Sec-WebSocket-Key is not a key.")
+    return True
 
 
 def uuid_or_none(text: str | None, name: str) -> uuid.UUID | None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from edge.gateway import websocket
 from edge.gateway.frames import Event
 from edge.gateway.ring import Ring
 
@@ -23,13 +24,14 @@ from edge.gateway.ring import Ring
 class Batch:
     """Frames that follow each other, encoded once however many connections get them."""
 
-    __slots__ = ("_chunk", "_sse", "last", "links")
+    __slots__ = ("_chunk", "_messages", "_sse", "last", "links")
 
     def __init__(self, links: list[tuple[int, Event]]) -> None:
         self.links = links
         self.last = links[-1][1].event_id
         self._sse: bytes | None = None
         self._chunk: bytes | None = None
+        self._messages: bytes | None = None
 
     @property
     def sse(self) -> bytes:
@@ -44,6 +46,15 @@ class Batch:
         if self._chunk is None:
             self._chunk = b"%x\r\n%b\r\n" % (len(self.sse), self.sse)
         return self._chunk
+
+    @property
+    def messages(self) -> bytes:
+        """The same as messages of a WebSocket."""
+        if self._messages is None:
+            texts = [event.message(prev) for prev, event in self.links]
+            text = websocket.Opcode.TEXT
+            self._messages = b"".join([websocket.frame(text, one) for one in texts])
+        return self._messages
 
 
 class Follower(Protocol):

@@ -11,7 +11,11 @@ encodes what it replays from PostgreSQL, and both give the same bytes for the sa
 
 `prev` is the id that the same connection was sent before this one, so that a page can prove that
 nothing is missing. It is the only part that differs between connections, hence it stands last
-and an `Event` keeps the bytes before it as its `head`.
+and an `Event` keeps the bytes before it as its `head`. A WebSocket carries the same bytes in
+another order, cut from the head without reading any JSON:
+
+    {"type":"task.status","event_id":9823417,"task_id":"…","task_version":18,
+     "payload":{"status":"running",…},"prev":9823390}
 
 A Redis message is a fixed header, read without touching JSON, followed by that head:
 
@@ -36,6 +40,11 @@ MAX_MESSAGE = 16 * 1024
 
 _HEADER = struct.Struct(">16sQQQ16sB")
 _SAFE_INTEGER = 2**53 - 1
+_CLOSING = b',"prev":'
+_MESSAGE = (
+    b'{"type":"task.status","event_id":%d,"task_id":"%b","task_version":%d,'
+    b'"payload":{%b},"prev":%d}'
+)
 # The order in which people expect to read a frame; other keys follow in alphabetical order.
 _FIRST = ("task_id", "task_version", "status", "stage", "progress", "asset_id", "error")
 _RANK = {name: rank for rank, name in enumerate(_FIRST)}
@@ -69,6 +78,17 @@ class Event(NamedTuple):
     def closed(self, prev: int) -> bytes:
         """Return the whole frame for a connection whose last event was `prev`."""
         return b"%b%d}\n\n" % (self.head, prev)
+
+    def message(self, prev: int) -> bytes:
+        """Return the same as the text of a WebSocket message."""
+        start = len(_opening(self.event_id, self.task, self.task_version)) + 1
+        return _MESSAGE % (
+            self.event_id,
+            _text(self.task),
+            self.task_version,
+            self.head[start : -len(_CLOSING)],
+            prev,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +157,11 @@ def decode(message: bytes) -> Event:
     """
     header = decode_header(message)
     head = message[_HEADER.size :]
-    opening = b'id: %d\nevent: task.status\ndata: {"' % header.event_id
+    opening = _opening(header.event_id, header.task, header.task_version) + b","
     if (
         not 0 <= header.prev < header.event_id <= _SAFE_INTEGER
         or not head.startswith(opening)
-        or not head.endswith(b',"prev":')
+        or not head.endswith(_CLOSING)
         or head.count(b"\n") != 2
         or b"\r" in head
         or b"\0" in head
@@ -177,10 +197,25 @@ def _event(
         data = orjson.dumps(ordered)
     except orjson.JSONEncodeError as error:
         raise BadFrame("the payload is not JSON") from error
-    head = b'id: %d\nevent: task.status\ndata: %b,"prev":' % (event_id, data[:-1])
+    head = b"id: %d\nevent: task.status\ndata: %b%b" % (event_id, data[:-1], _CLOSING)
     if len(head) + _HEADER.size > MAX_MESSAGE:
         raise BadFrame("the payload is too large")
     return Event(event_id, prev, task_version, task.bytes, event_type == PROGRESS_EVENT, head)
+
+
+def _opening(event_id: int, task: bytes, task_version: int) -> bytes:
+    """Return what stands first in the frame of an event, up to its version."""
+    return b'id: %d\nevent: task.status\ndata: {"task_id":"%b","task_version":%d' % (
+        event_id,
+        _text(task),
+        task_version,
+    )
+
+
+def _text(task: bytes) -> bytes:
+    digits = task.hex()
+    parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])
+    return "-".join(parts).encode()
 
 
 def _reading_order(key: str) -> tuple[int, str]:

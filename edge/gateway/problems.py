@@ -34,7 +34,9 @@ CODES: Mapping[str, tuple[int, str]] = {
     "unknown_provider": (422, "The provider has no profile"),
     "bad_input": (422, "The input cannot be used"),
     "no_reason": (422, "A new attempt needs a reason"),
+    "upgrade_required": (426, "This address speaks WebSocket, version 13"),
     "too_many_streams": (429, "This user follows too much at once"),
+    "too_many_requests": (429, "This was asked too often in a short time"),
     "headers_too_large": (431, "The headers are too many or too large"),
     "internal": (500, "The server made a mistake"),
     "unavailable": (503, "This cannot be answered now"),
@@ -66,6 +68,10 @@ class Problem(Exception):
             retry_after = _RETRY_AFTER_S
         self.retry_after = retry_after
 
+    def seconds(self) -> int:
+        """Return after how long to come back, spread over a while."""
+        return math.ceil((self.retry_after or 0.0) * random.uniform(1.0, 2.0))
+
     def response(self, trace_id: str) -> Response:
         """Return the HTTP answer."""
         body = {
@@ -78,9 +84,12 @@ class Problem(Exception):
         }
         headers = {"cache-control": "no-store"}
         if self.retry_after is not None:
-            headers["retry-after"] = str(math.ceil(self.retry_after * random.uniform(1.0, 2.0)))
+            headers["retry-after"] = str(self.seconds())
         if self.status == 401:
             headers["www-authenticate"] = "Bearer"
+        if self.status == 426:
+            headers["upgrade"] = "websocket"
+            headers["sec-websocket-version"] = "13"
         return Response(orjson.dumps(body), self.status, headers, "application/problem+json")
 
 

@@ -33,8 +33,8 @@ from edge.gateway.app import Gateway
 from edge.gateway.feed import Feed
 from edge.gateway.hubs import Hubs
 from edge.gateway.lookout import Lookout
-from edge.gateway.stream import HttpProtocol
 from edge.gateway.streams import Streams
+from edge.gateway.takeover import HttpProtocol
 from edge.http_server import Server
 from edge.listener import Listener, follow
 
@@ -109,6 +109,7 @@ async def run(
             ended.set()
             server.should_exit = True
             await background.close()
+            await gateway.close()
             await hubs.close()
             listening.close()
 

@@ -55,6 +55,9 @@ class Streams:
         self._wheel: list[set[Stream]] = [set() for _ in range(SLOTS)]
         self._next_slot = random.randrange(SLOTS)
         self._doubt = asyncio.Event()
+        # How often access was doubted, and whether PostgreSQL is away.
+        self.doubts = 0
+        self.away = False
         self._refusing = False
         self._empty = asyncio.Event()
 
@@ -169,6 +172,7 @@ class Streams:
 
     def doubt(self) -> None:
         """Ask for a recheck at once."""
+        self.doubts += 1
         self._doubt.set()
 
     async def _end_the_lost(self) -> None:

@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 from prometheus_client import REGISTRY
 
-from edge.gateway import stream, streams
+from edge.gateway import stream, streams, takeover
 from tests.py.gateway.conftest import Gateway, Person, StartGateway
 from tests.py.support.waiting import eventually_async
 
@@ -165,7 +165,7 @@ async def test_heartbeats_are_spread_over_the_interval(gateway: Gateway, person:
 
 
 def open_streams() -> list[stream.Stream]:
-    return [one for one in gc.get_objects() if type(one) is stream.Stream]
+    return [one for one in gc.get_objects() if isinstance(one, stream.Stream)]
 
 
 async def nothing_open() -> None:
@@ -206,7 +206,7 @@ async def test_a_closed_browser_is_forgotten_at_once_and_leaks_nothing(
 async def test_who_never_finishes_a_request_is_cut_off(
     gateway: Gateway, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream.HttpProtocol, "head_within_s", 0.3)
+    monkeypatch.setattr(takeover.HttpProtocol, "head_within_s", 0.3)
     unfinished = ("", "GET /me HTTP/1.1\nHost: lo", "GET /me HTTP/1.1\nHost: localhost\n\nGET /m")
     for request in unfinished:
         async with asyncio.timeout(5), raw(gateway, request) as (reader, _):
@@ -237,7 +237,7 @@ async def test_more_connections_than_there_may_be_are_told_so(
     gateway: Gateway, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Streams do not count: they have a limit of their own."""
-    monkeypatch.setattr(stream.HttpProtocol, "connections_at_most", 1)
+    monkeypatch.setattr(takeover.HttpProtocol, "connections_at_most", 1)
     await gateway.client.aclose()
     following = get(person.projects[0], person)
     async with AsyncExitStack() as opened:
