@@ -67,7 +67,7 @@ begin
   -- The first path that holds a time wins: profiles list the latest moment of a job first.
   select aivedio._read_time(found.value, v_now)
   into v_result.provider_occurred_at
-  from pg_catalog.jsonb_array_elements_text(v_fields -> 'occurred_at') with ordinality as path (value, place),
+  from pg_catalog.jsonb_array_elements_text(nullif(v_fields -> 'occurred_at', 'null')) with ordinality as path (value, place),
     pg_catalog.jsonb_path_query_first(p_payload, path.value::jsonpath, '{}', true) as found (value)
   where pg_catalog.jsonb_typeof(found.value) <> 'null'
   order by path.place
