@@ -4,6 +4,8 @@ The loop of every consumer group: receive, let the effect happen, acknowledge.
     effect done     acknowledged; a crash in between has the message delivered again
     effect failed   delivered again after a growing, jittered wait; after `max_tries` a dead letter
     effect hopeless a dead letter at once
+    effect in the   another transaction was in the way, or the database slow: tried again at once,
+      way of others then delivered again like a failure, but no try is counted
     outage          nothing is counted: the same batch is tried again until it works
 
 While an effect runs its messages stay hidden. Stopping waits for the effect in progress, within a
@@ -14,9 +16,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from typing import Final
+from uuid import UUID
 
 from prometheus_client import Counter, Histogram
 
@@ -31,6 +35,9 @@ STOP_WITHIN: Final = 10.0
 RECEIVE_WITHIN: Final = 0.5
 RETRY_FIRST: Final = 0.5
 RETRY_CAP: Final = 60.0
+# A deadlock or a lock that is held for a moment: short, because the batch waits for it.
+AT_ONCE: Final = 3
+EXCUSES: Final = 10_000
 
 OUTCOMES = Counter(
     "aivedio_consumer_messages_total",
@@ -52,6 +59,7 @@ class Outcome(Enum):
     """What an effect came to."""
 
     DONE = "done"
+    BUSY = "busy"
     FAILED = "failed"
     HOPELESS = "hopeless"
     LEFT = "left"
@@ -90,6 +98,7 @@ class Consumer:
         self._batch = batch
         self._max_tries = max_tries
         self._visibility = visibility
+        self._excuses = Excuses()
 
     async def run(self, stopping: asyncio.Event, ready: Callable[[bool], None]) -> None:
         """Consume until `stopping`."""
@@ -126,15 +135,21 @@ class Consumer:
         for delivery, (outcome, error) in judged:
             if outcome is Outcome.LEFT:
                 await subscription.retry(delivery, 0.0)
+            elif outcome is Outcome.BUSY:
+                excused = self._excuses.add(delivery.message)
+                await subscription.retry(delivery, _retry_after(excused))
             elif outcome is Outcome.HOPELESS or (
-                outcome is Outcome.FAILED and delivery.tries >= self._max_tries
+                outcome is Outcome.FAILED and self._tries(delivery) >= self._max_tries
             ):
                 logger.error(
                     "dead letter", group=self._group, tag=delivery.message.tag, error=error
                 )
                 await subscription.bury(delivery, error)
             elif outcome is Outcome.FAILED:
-                await subscription.retry(delivery, _retry_after(delivery.tries))
+                await subscription.retry(delivery, _retry_after(self._tries(delivery)))
+
+    def _tries(self, delivery: Delivery) -> int:
+        return max(1, delivery.tries - self._excuses.of(delivery.message))
 
     async def _bounded(
         self,
@@ -164,8 +179,35 @@ class Consumer:
             return [LEFT] * len(deliveries)
         if error := work.exception():
             logger.error("effect failed", group=self._group, exc_info=error)
-            return [(Outcome.FAILED, type(error).__name__)] * len(deliveries)
+            outcome = Outcome.BUSY if isinstance(error, errors.Unavailable) else Outcome.FAILED
+            return [(outcome, errors.describe(error))] * len(deliveries)
         return work.result()
+
+
+class Excuses:
+    """
+    How often each message was delivered in vain without a fault of its own.
+
+    The bus counts every delivery; those are taken off again. Only this process knows of them: a
+    message that moves to another one may lose its excuses, and has its full tries there.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[UUID, int | None], int] = OrderedDict()
+
+    def add(self, message: Message) -> int:
+        """Note one more, and return how many there are."""
+        count = self.of(message) + 1
+        name = (message.task_id, _event_of(message))
+        self._known[name] = count
+        self._known.move_to_end(name)
+        while len(self._known) > EXCUSES:
+            self._known.popitem(last=False)
+        return count
+
+    def of(self, message: Message) -> int:
+        """Return how many there are."""
+        return self._known.get((message.task_id, _event_of(message)), 0)
 
 
 class Each:
@@ -190,7 +232,12 @@ class Each:
 
         async def work(places: Sequence[int]) -> None:
             for place in places:
-                results[place] = await self._one(messages[place])
+                try:
+                    results[place] = await self._one(messages[place])
+                except Exception as error:
+                    # Such as a body that is no object: the others of the batch are not to blame.
+                    logger.exception("effect failed", tag=messages[place].tag)
+                    results[place] = (Outcome.FAILED, errors.describe(error))
 
         async with asyncio.TaskGroup() as group:
             for places in lanes:
@@ -201,16 +248,20 @@ class Each:
     async def _one(self, message: Message) -> Result:
         if message.tag == BEAT:
             return DONE
-        event_id = message.body.get("event_id")
-        if isinstance(event_id, int) and self._recent.knows(event_id):
+        event_id = _event_of(message)
+        if event_id is not None and self._recent.knows(event_id):
             return DONE
         backoff = Backoff(0.1, 5.0)
+        contended = 0
         while not self._stopping.is_set():
             try:
                 await self._effect(message)
             except (errors.Contended, errors.TooSlow) as error:
-                # Perhaps this row's own trouble: it must not hold up the others.
-                return Outcome.FAILED, f"{type(error).__name__} {error.code}"
+                contended += 1
+                if contended >= AT_ONCE or isinstance(error, errors.TooSlow):
+                    # It must not hold up the others for longer.
+                    return Outcome.BUSY, f"{type(error).__name__} {error.code}"
+                await pause(backoff.next(), self._stopping)
             except errors.Unavailable as error:
                 logger.warning(
                     "effect must wait", tag=message.tag, kind=type(error).__name__, code=error.code
@@ -218,14 +269,16 @@ class Each:
                 await pause(backoff.next(), self._stopping)
             except errors.Rejected as error:
                 return Outcome.HOPELESS, errors.describe(error)
-            except Exception as error:
-                logger.exception("effect failed", tag=message.tag)
-                return Outcome.FAILED, type(error).__name__
             else:
-                if isinstance(event_id, int):
+                if event_id is not None:
                     self._recent.add(event_id)
                 return DONE
         return LEFT
+
+
+def _event_of(message: Message) -> int | None:
+    event_id = message.body.get("event_id") if isinstance(message.body, Mapping) else None
+    return event_id if isinstance(event_id, int) else None
 
 
 def _retry_after(tries: int) -> float:

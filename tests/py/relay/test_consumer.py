@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import Any, cast
 from uuid import UUID, uuid4
+
+import pytest
 
 from edge import errors
 from relay.bus import BEAT, BusDown, Delivery, Message, Receipt
-from relay.consumer import Consumer, Each, Effect, Outcome
+from relay.consumer import Consumer, Each, Effect, Outcome, Result
 from tests.py.support.waiting import eventually_async
 
 
@@ -186,6 +190,93 @@ async def test_an_outage_of_the_database_counts_no_try() -> None:
     async with consuming(queue, effect):
         await eventually_async(lambda: len(queue.acked) == 2)
     assert queue.retried == [] and queue.buried == []
+
+
+async def test_a_deadlock_is_tried_again_at_once() -> None:
+    queue = Queue([message(1)])
+    failures = 2
+
+    async def effect(message: Message) -> None:
+        nonlocal failures
+        if failures:
+            failures -= 1
+            raise errors.Contended("deadlock detected", code="40P01")
+
+    async with consuming(queue, effect):
+        await eventually_async(lambda: len(queue.acked) == 1)
+    assert queue.retried == [] and queue.buried == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [errors.Contended("lock timeout", code="55P03"), errors.TooSlow("timeout", code="57014")],
+    ids=["contended", "too slow"],
+)
+async def test_what_is_in_the_way_costs_no_try(error: errors.EdgeError) -> None:
+    # Three tries are allowed; the row is in somebody's way for longer than that.
+    queue = Queue([message(1), message(2)])
+    deliveries: Counter[int] = Counter()
+
+    async def effect(message: Message) -> None:
+        number = message.body["event_id"]
+        deliveries[number] += 1
+        if number == 1 and len(queue.retried) < 7:
+            raise error
+
+    async with consuming(queue, effect):
+        await eventually_async(lambda: len(queue.acked) == 2)
+    assert queue.buried == [] and len(queue.retried) == 7
+    assert deliveries[2] == 1, "and the other message did not wait for it"
+
+
+async def test_after_what_was_in_the_way_a_message_has_all_its_tries() -> None:
+    queue = Queue([message(1)])
+
+    async def effect(message: Message) -> None:
+        if len(queue.retried) < 4:
+            raise errors.TooSlow("timeout", code="57014")
+        raise ZeroDivisionError
+
+    async with consuming(queue, effect):
+        await eventually_async(lambda: queue.buried)
+    assert len(queue.retried) == 4 + 2, "then three of its own, the last of which buries it"
+
+
+async def test_a_body_that_is_no_object_harms_only_itself() -> None:
+    bad = Message(uuid4(), "running", cast("Any", ["not", "an", "object"]))
+    queue = Queue([message(1), bad, message(2)])
+    done: list[Message] = []
+
+    async def effect(message: Message) -> None:
+        done.append(message)
+        dict(message.body)
+
+    async with consuming(queue, effect, lanes=1):
+        await eventually_async(lambda: queue.buried)
+    assert [one for one, _ in queue.buried] == [bad]
+    assert sorted(one.body["event_id"] for one in queue.acked) == [1, 2]
+
+
+async def test_an_outage_that_ends_a_batch_costs_nobody_a_try() -> None:
+    queue = Queue([message(1), message(2)])
+    outages = 5
+
+    async def effect(messages: Sequence[Message]) -> Sequence[Result]:
+        nonlocal outages
+        if outages:
+            outages -= 1
+            raise errors.DatabaseDown("away")
+        return [(Outcome.DONE, "")] * len(messages)
+
+    stopping = asyncio.Event()
+    consumer = Consumer(queue, "dispatcher", effect, batch=20, max_tries=3, visibility=0.2)
+    running = asyncio.create_task(consumer.run(stopping, lambda _: None))
+    try:
+        await eventually_async(lambda: len(queue.acked) == 2)
+    finally:
+        stopping.set()
+        await running
+    assert queue.buried == []
 
 
 async def test_an_outage_of_the_bus_is_met_with_pauses() -> None:
