@@ -1,15 +1,7 @@
-"""
-Keys that providers publish as JWKS, fetched when needed and kept for a while.
-
-Whoever needs keys shares one fetch. A set is renewed in the background while it is still good, and
-not used past a day. After a signature that no kept key made, a set is fetched again, at most once a
-minute for all callers: forged callbacks cost the provider nothing. A fetch that fails leaves the
-kept keys in use until their day is over, and is not repeated for some seconds.
-"""
+"""Keys that providers publish as JWKS."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +18,7 @@ from edge import logs
 from edge.intake.outcomes import Outcome
 from edge.intake.provider_http import ProviderHttp, ProviderRequest
 from edge.intake.signatures import Key
+from edge.published import Published
 
 logger = logs.get(__name__)
 
@@ -37,10 +30,6 @@ FETCHES = Counter(
 TIMEOUT = 3.0
 MAX_BYTES = 64 * 1024
 MAX_KEYS = 32
-KEPT_FOR = 24 * 3600.0
-RENEWED_AFTER = 12 * 3600.0
-AGAIN_AFTER_SUCCESS = 60.0
-AGAIN_AFTER_FAILURE = 5.0
 
 _NOBODY = UUID(int=0)
 _NAME = re.compile(r"[\x21-\x7e]{1,64}")
@@ -55,72 +44,19 @@ class Source:
     local: bool
 
 
-@dataclass(slots=True)
-class _Kept:
-    keys: Sequence[Key] = ()
-    fetched_at: float | None = None
-    again_at: float = 0.0
-    flight: asyncio.Task[None] | None = None
-
-
-class Jwks:
+class Jwks(Published[Source, Key]):
     """The kept sets, by where they come from."""
 
     def __init__(self, http: ProviderHttp, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(self._ask, clock=clock)
         self._http = http
-        self._clock = clock
-        self._kept: dict[Source, _Kept] = {}
 
-    async def keys(self, source: Source) -> tuple[Sequence[Key], bool]:
-        """Return the keys, none if there are none to be had, and whether they were fetched now."""
-        kept = self._kept.setdefault(source, _Kept())
-        age = None if kept.fetched_at is None else self._clock() - kept.fetched_at
-        if age is not None and age < KEPT_FOR:
-            if age > RENEWED_AFTER:
-                self._start(source, kept)
-            return kept.keys, False
-        return (kept.keys if await self._fetched(source, kept) else ()), True
-
-    async def renewed(self, source: Source) -> Sequence[Key] | None:
-        """Fetch the keys again and return them; None if that was done a moment ago, or failed."""
-        kept = self._kept.setdefault(source, _Kept())
-        return kept.keys if await self._fetched(source, kept) else None
-
-    async def close(self) -> None:
-        """End what is in flight."""
-        flights = [kept.flight for kept in self._kept.values() if kept.flight is not None]
-        for flight in flights:
-            flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
-
-    async def _fetched(self, source: Source, kept: _Kept) -> bool:
-        """Wait for a fetch, if one may be made; return whether it brought keys."""
-        flight = self._start(source, kept)
-        if flight is None:
-            return False
-        before = kept.fetched_at
-        # Whoever gives up waiting must not take the fetch away from the others.
-        await asyncio.wait([flight])
-        return kept.fetched_at != before
-
-    def _start(self, source: Source, kept: _Kept) -> asyncio.Task[None] | None:
-        if kept.flight is None and self._clock() >= kept.again_at:
-            kept.flight = asyncio.create_task(self._fetch(source, kept))
-        return kept.flight
-
-    async def _fetch(self, source: Source, kept: _Kept) -> None:
-        keys: Sequence[Key] = ()
-        try:
-            keys = parse(await self._http.send(_request(source), "jwks"))
-        finally:
-            kept.flight = None
-            now = self._clock()
-            kept.again_at = now + (AGAIN_AFTER_SUCCESS if keys else AGAIN_AFTER_FAILURE)
-            FETCHES.labels(source.provider, "keys" if keys else "none").inc()
-            if keys:
-                kept.keys, kept.fetched_at = keys, now
-            else:
-                logger.warning("published keys not fetched", provider=source.provider)
+    async def _ask(self, source: Source) -> Sequence[Key]:
+        keys = parse(await self._http.send(_request(source), "jwks"))
+        FETCHES.labels(source.provider, "keys" if keys else "none").inc()
+        if not keys:
+            logger.warning("published keys not fetched", provider=source.provider)
+        return keys
 
 
 def parse(outcome: Outcome) -> Sequence[Key]:

@@ -13,6 +13,7 @@ import orjson
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
+from edge import published
 from edge.intake import jwks
 from edge.intake.jwks import Jwks, Source, from_document
 from edge.intake.profiles import ProfileRow, parse
@@ -102,15 +103,15 @@ async def test_one_who_gives_up_waiting_takes_the_fetch_from_nobody() -> None:
 async def test_keys_are_renewed_in_time_and_not_used_past_their_day() -> None:
     async with publishing() as publisher:
         assert isinstance(await publisher.judge(), Verified)
-        publisher.clock.now += jwks.RENEWED_AFTER + 1
+        publisher.clock.now += published.RENEWED_AFTER + 1
         assert isinstance(await publisher.judge(), Verified)
         await eventually_async(lambda: publisher.fetches == 2)
 
         publisher.server.behave = answer(b"{}", status=500)
-        publisher.clock.now += jwks.KEPT_FOR - 1
+        publisher.clock.now += published.KEPT_FOR - 1
         assert isinstance(await publisher.judge(), Verified)
         await eventually_async(lambda: publisher.fetches == 3)
-        publisher.clock.now += jwks.AGAIN_AFTER_FAILURE + 1
+        publisher.clock.now += published.AGAIN_AFTER_FAILURE + 1
         assert await publisher.judge() is Failure.NO_KEY
 
 
@@ -122,10 +123,10 @@ async def test_a_new_key_is_found_by_the_first_callback_that_it_signs() -> None:
         assert await publisher.judge() is Failure.MISMATCH
         assert publisher.fetches == 1
         publisher.server.behave = answer(GOOD)
-        publisher.clock.now += jwks.AGAIN_AFTER_SUCCESS
+        publisher.clock.now += published.AGAIN_AFTER_SUCCESS
         assert isinstance(await publisher.judge(), Verified)
         assert publisher.fetches == 2
-        publisher.clock.now += jwks.AGAIN_AFTER_SUCCESS
+        publisher.clock.now += published.AGAIN_AFTER_SUCCESS
         assert isinstance(await publisher.judge("gemini-dynamic-jwt"), Verified)
         assert publisher.fetches == 2
 
@@ -135,7 +136,7 @@ async def test_forgers_cost_the_provider_one_fetch_a_minute(scheme: str) -> None
     async with publishing() as publisher:
         assert isinstance(await publisher.judge(scheme), Verified)
         for minute in range(3):
-            publisher.clock.now += jwks.AGAIN_AFTER_SUCCESS
+            publisher.clock.now += published.AGAIN_AFTER_SUCCESS
             for _ in range(40):
                 forged = _forged(scheme)
                 assert await publisher.judge(scheme, headers=forged) is Failure.MISMATCH
@@ -160,7 +161,7 @@ def _forged(scheme: str) -> dict[str, list[str]]:
 async def test_a_malformed_callback_causes_no_fetch_but_the_first() -> None:
     async with publishing() as publisher:
         assert isinstance(await publisher.judge(), Verified)
-        publisher.clock.now += jwks.AGAIN_AFTER_SUCCESS
+        publisher.clock.now += published.AGAIN_AFTER_SUCCESS
         assert await publisher.judge(headers={}) is Failure.MISSING
         assert await publisher.judge("gemini-dynamic-jwt", headers={}) is Failure.MISSING
         assert publisher.fetches == 1
@@ -186,7 +187,7 @@ async def test_what_brings_no_keys_is_not_accepted_and_not_repeated_at_once(
         assert await publisher.judge() is Failure.NO_KEY
         assert publisher.fetches == 1
         publisher.server.behave = answer(GOOD)
-        publisher.clock.now += jwks.AGAIN_AFTER_FAILURE
+        publisher.clock.now += published.AGAIN_AFTER_FAILURE
         assert isinstance(await publisher.judge(), Verified)
 
 
