@@ -34,10 +34,11 @@ TLS_HANDSHAKE_SECONDS = 5.0
 class Gate:
     """Who is connected, and whether they may be."""
 
-    def __init__(self, flood: Flood, trusted: Sequence[Network], *, per_source: int = 1000) -> None:
+    per_source: ClassVar[int] = 1000
+
+    def __init__(self, flood: Flood, trusted: Sequence[Network]) -> None:
         self._flood = flood
         self._trusted = trusted
-        self._per_source = per_source
         self._connected: Counter[str] = Counter()
 
     def enter(self, host: str) -> tuple[str | None, bool]:
@@ -46,7 +47,7 @@ class Gate:
         if source is None:
             return None, True
         self._connected[source] += 1
-        return source, self._connected[source] <= self._per_source
+        return source, self._connected[source] <= self.per_source
 
     def leave(self, source: str) -> None:
         """Forget a connection."""
