@@ -3,7 +3,7 @@ Sending callbacks: signed, retried where a real provider retries, and wrong wher
 
 Each job has an `Outlet`. The callbacks of a job leave it one after another in the order of the
 job's life, unless a fault says otherwise; jobs do not wait for each other. Only a callback that
-tells of the end is retried, with a doubling pause, the last time about a minute after it was due.
+tells of the end is retried, as often and as late as its provider does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from edge.pretend.jobs import Book, Delivery, Job, Moment, Phase, State
 
 logger = logs.get(__name__)
 
-RETRY_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 TIMEOUT = httpx.Timeout(5.0)
 LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=32)
 THROTTLE_S = 0.5
@@ -34,16 +33,36 @@ SKEW = timedelta(minutes=4)
 OUTDATED_BY = timedelta(hours=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """What is signed: one delivery of a callback. A forged one is signed with a wrong key."""
+
+    id: str
+    job: Job
+    url: str
+    at: datetime
+    body: bytes
+    forged: bool = False
+
+
 class Wording(Protocol):
-    """How a provider words and signs a callback."""
+    """How a provider names its jobs, and words and signs a callback."""
 
-    def callback_body(self, job: Job, state: State) -> bytes:
-        """Return the body that tells of this state."""
+    @property
+    def retry_pauses(self) -> tuple[float, ...]:
+        """Return the pauses after which a callback is sent again that nobody took."""
 
-    def callback_headers(
-        self, callback_id: str, at: datetime, body: bytes, *, forged: bool
-    ) -> dict[str, str]:
-        """Return the headers, signature included; a forged one is signed with a wrong key."""
+    def new_id(self) -> str:
+        """Return an id for a job."""
+
+    def callback_body(self, job: Job, state: State) -> bytes | None:
+        """Return the body that tells of this state, or None where nobody is told of it."""
+
+    def callback_headers(self, sending: Sending) -> dict[str, str]:
+        """Return the headers that sign a callback."""
+
+    def accepts(self, status: int) -> bool:
+        """Answer whether this answer to a callback is a success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +119,16 @@ class Outlet:
             self._post.tally.add(Fault.DROP)
             return
         due = now + (plan.delay_s if plan.has(Fault.DELAY) else 0)
-        self._put(self._callback(moment, state, due=due, retried=state.phase.is_end))
+        callback = self._callback(moment, state, due=due, retried=state.phase.is_end)
+        if callback is not None:
+            self._put(callback)
 
     def mislead(self) -> None:
         """Put the false callbacks of the plan on their way; the job is running."""
         plan = self._job.plan
         if self._job.target.url is None:
             return
-        for fault in (Fault.GARBLED, Fault.FORGED, Fault.OUTDATED, Fault.LIE):
+        for fault in (Fault.GARBLED, Fault.FORGED, Fault.OUTDATED, Fault.UNSIGNED, Fault.LIE):
             if plan.has(fault):
                 false = self._false(fault)
                 if false is not None:
@@ -147,7 +168,7 @@ class Outlet:
 
     async def _send_false(self, fault: Fault, moment: Moment, state: State) -> None:
         callback = self._callback(moment, state, fault=fault, retried=state.phase.is_end)
-        if await self._deliver(callback):
+        if callback is not None and await self._deliver(callback):
             self._post.tally.add(fault)
 
     def _false(self, fault: Fault) -> Callback | None:
@@ -159,8 +180,11 @@ class Outlet:
             if other is None:
                 return None
             lie = self._callback(Moment.COMPLETED, claim, fault=fault)
-            return replace(lie, body=self._post.wording.callback_body(other, claim))
+            body = self._post.wording.callback_body(other, claim)
+            return None if lie is None or body is None else replace(lie, body=body)
         callback = self._callback(Moment.COMPLETED, claim, fault=fault)
+        if callback is None:
+            return None
         if fault is Fault.GARBLED:
             return replace(callback, body=callback.body[: len(callback.body) // 2])
         return replace(callback, offset=-OUTDATED_BY) if fault is Fault.OUTDATED else callback
@@ -173,12 +197,15 @@ class Outlet:
         due: float = 0.0,
         retried: bool = False,
         fault: Fault | None = None,
-    ) -> Callback:
+    ) -> Callback | None:
+        body = self._post.wording.callback_body(self._job, state)
+        if body is None:
+            return None
         return Callback(
             id=f"msg_{secrets.token_hex(12)}",
             moment=moment,
             claims=state.phase,
-            body=self._post.wording.callback_body(self._job, state),
+            body=body,
             due=due,
             retried=retried,
             fault=fault,
@@ -217,7 +244,7 @@ class Outlet:
 
     async def _deliver(self, callback: Callback) -> bool:
         """Send until it is accepted or the tries run out; answer whether it was accepted."""
-        pauses = iter(RETRY_PAUSES if callback.retried else ())
+        pauses = iter(self._post.wording.retry_pauses if callback.retried else ())
         while not await self._send(callback):
             pause = next(pauses, None)
             if pause is None:
@@ -228,12 +255,17 @@ class Outlet:
     async def _send(self, callback: Callback) -> bool:
         url, post = self._job.target.url, self._post
         assert url is not None
-        headers = post.wording.callback_headers(
+        sending = Sending(
             callback.id,
+            self._job,
+            url,
             post.clock.now() + callback.offset,
             callback.body,
             forged=callback.fault is Fault.FORGED,
         )
+        headers = {"content-type": "application/json"}
+        if callback.fault is not Fault.UNSIGNED:
+            headers |= post.wording.callback_headers(sending)
         answer, error = None, None
         try:
             response = await post.client.post(url, content=callback.body, headers=headers)
@@ -248,6 +280,7 @@ class Outlet:
             fault=callback.fault,
             answer=answer,
             error=error,
+            accepted=answer is not None and post.wording.accepts(answer),
         )
         self._job.deliveries.append(delivery)
         return delivery.accepted

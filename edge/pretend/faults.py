@@ -33,6 +33,7 @@ class Fault(StrEnum):
     OUTDATED = "outdated"
     SKEWED = "skewed"
     GARBLED = "garbled"
+    UNSIGNED = "unsigned"
     # polls
     POLL_MISSING = "poll_missing"
     POLL_THROTTLED = "poll_throttled"
@@ -40,6 +41,9 @@ class Fault(StrEnum):
     POLL_MALFORMED = "poll_malformed"
     POLL_SLOW = "poll_slow"
     POLL_STALE = "poll_stale"
+    POLL_TRUNCATED = "poll_truncated"
+    POLL_DRIP = "poll_drip"
+    RESULT_ERROR = "result_error"
     # cancel
     CANCEL_IGNORED = "cancel_ignored"
     # files
@@ -71,12 +75,16 @@ MEANING: dict[Fault, str] = {
     Fault.OUTDATED: "a rightly signed callback of an hour ago claims the opposite end",
     Fault.SKEWED: "the signing clock is four minutes ahead",
     Fault.GARBLED: "a rightly signed callback is no JSON",
+    Fault.UNSIGNED: "a callback without its signature claims the opposite end",
     Fault.POLL_MISSING: "the first polls are answered 404",
     Fault.POLL_THROTTLED: "polls are answered 429 with Retry-After",
     Fault.POLL_ERROR: "polls are answered 5xx",
     Fault.POLL_MALFORMED: "polls are answered 200 with something that is no prediction",
     Fault.POLL_SLOW: "polls are answered after slow_s",
     Fault.POLL_STALE: "polls are answered as the job was before it started",
+    Fault.POLL_TRUNCATED: "the answer to a poll breaks off in the middle",
+    Fault.POLL_DRIP: "the answer to a poll comes in pieces, over slow_s",
+    Fault.RESULT_ERROR: "the job is over, but whoever asks for its result is answered 504 at first",
     Fault.CANCEL_IGNORED: "a cancel is answered politely and the job goes on",
     Fault.FILE_ERROR: "the output answers 503 at first",
     Fault.FILE_TRUNCATED: "the output's body breaks off at first",
@@ -92,7 +100,9 @@ POLL_FAULTS = (
     Fault.POLL_THROTTLED,
     Fault.POLL_ERROR,
     Fault.POLL_MALFORMED,
+    Fault.POLL_TRUNCATED,
     Fault.POLL_SLOW,
+    Fault.POLL_DRIP,
     Fault.POLL_STALE,
 )
 MEDIA_FAULTS = (Fault.MEDIA_FLAKY, Fault.MEDIA_CRASH, Fault.MEDIA_FAILED)

@@ -42,16 +42,17 @@ def routes(studio: Studio, lifetime_s: float) -> list[BaseRoute]:
             studio.tally.add(Fault.FILE_CORRUPT)
             body = body[:-1] + bytes([body[-1] ^ 1])
         if fault is Fault.FILE_TRUNCATED:
-            return _Truncated(body, headers=headers, media_type="video/mp4")
+            return Truncated(body, headers=headers, media_type="video/mp4")
         return Response(body, headers=headers, media_type="video/mp4")
 
     return [Route("/files/{id}.mp4", download, methods=["GET"])]
 
 
-class _Truncated(Response):
+class Truncated(Response):
     """A response that promises its whole length, sends half and breaks off."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send half of the body, then close the connection."""
         await send(
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )

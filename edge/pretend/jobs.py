@@ -73,7 +73,8 @@ class Delivery:
     """
     One callback as it was sent, and what came back: an HTTP status, or the error's name.
 
-    `retried` says whether it is sent again until somebody takes it.
+    `retried` says whether it is sent again until somebody takes it, `accepted` whether the answer
+    is one that this provider takes for success.
     """
 
     callback_id: str
@@ -83,16 +84,16 @@ class Delivery:
     fault: str | None
     answer: int | None
     error: str | None = None
-
-    @property
-    def accepted(self) -> bool:
-        """Answer whether the receiver took it."""
-        return self.answer is not None and 200 <= self.answer < 300
+    accepted: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One submission and everything that happened to it."""
+    """
+    One submission and everything that happened to it.
+
+    `echo` is what the caller wanted to hear again with it; a job that is `erased` is not found.
+    """
 
     id: str
     submission: int
@@ -107,12 +108,15 @@ class Job:
     state: State = field(default_factory=lambda: State(Phase.QUEUED))
     deadline: datetime | None = None
     lifetime_s: float | None = None
+    echo: str | None = None
+    erased: bool = False
     ended: float | None = None
     polls: int = 0
     cancels: int = 0
     downloads: int = 0
     deliveries: deque[Delivery] = field(default_factory=lambda: deque(maxlen=DELIVERIES_KEPT))
     poll_faults: deque[Fault] = field(default_factory=deque)
+    result_faults: deque[Fault] = field(default_factory=deque)
     file_faults: deque[Fault] = field(default_factory=deque)
     cancel: asyncio.Event = field(default_factory=asyncio.Event)
     polled_through: asyncio.Event = field(default_factory=asyncio.Event)
@@ -130,6 +134,8 @@ class Job:
                 self.poll_faults.extend([fault] * self.plan.times)
         if not self.poll_faults:
             self.polled_through.set()
+        if self.plan.has(Fault.RESULT_ERROR):
+            self.result_faults.extend([Fault.RESULT_ERROR] * self.plan.times)
         for fault in (Fault.FILE_ERROR, Fault.FILE_TRUNCATED):
             if self.plan.has(fault):
                 self.file_faults.extend([fault] * self.plan.times)

@@ -16,7 +16,7 @@ from edge.pretend.follow import TERMINAL, Account
 from edge.pretend.jobs import Phase
 from edge.pretend.scenarios import Scenario
 
-REFUSED_FAULTS = frozenset({Fault.FORGED, Fault.OUTDATED})
+REFUSED_FAULTS = frozenset({Fault.FORGED, Fault.OUTDATED, Fault.UNSIGNED})
 
 
 @dataclass(slots=True)

@@ -8,10 +8,16 @@ The script of one job: what a submission's `input.pretend` asks for.
 of its own, the last one serving all that follow. Everything has a default: a submission without
 `pretend` is a job that takes a while and succeeds. Times are seconds of the provider's clock,
 which may run fast, except `slow_s`, which a caller's timeout must be able to notice.
+
+Not every API passes an object of ours on. So a plan may also stand in any text of a submission,
+after the word `pretend:`
+
+    a red kite pretend:{"outcome": "failed"}
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -26,6 +32,10 @@ MAX_TIMES = 8
 MAX_STEPS = 100
 MAX_TEXT = 200
 MAX_FILE = 4 * 1024 * 1024
+MAX_PLACES = 1000
+
+MARK = "pretend:"
+_JSON = json.JSONDecoder()
 
 
 class BadPlan(ValueError):
@@ -56,6 +66,33 @@ class Plan:
     def has(self, fault: Fault) -> bool:
         """Answer whether this job is to misbehave so."""
         return fault in self.faults
+
+
+def find(body: object) -> object | None:
+    """Return what a submission holds for a plan, wherever it stands, or None."""
+    left: list[object] = [body]
+    for _ in range(MAX_PLACES):
+        if not left:
+            return None
+        place = left.pop()
+        if isinstance(place, Mapping):
+            if "pretend" in place:
+                found: object = place["pretend"]
+                return found
+            left.extend(place.values())
+        elif isinstance(place, list):
+            left.extend(place)
+        elif isinstance(place, str) and MARK in place:
+            return _in_text(place)
+    return None
+
+
+def _in_text(text: str) -> object:
+    try:
+        found: object = _JSON.raw_decode(text[text.index(MARK) + len(MARK) :].lstrip())[0]
+    except (ValueError, RecursionError):
+        raise BadPlan("pretend: must be followed by a JSON object") from None
+    return found
 
 
 def read_key(pretend: object) -> str | None:

@@ -10,35 +10,25 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edge.http_server import Server
 from edge.pretend import control, files
-from edge.pretend.callbacks import Wording
 from edge.pretend.clock import Clock
-from edge.pretend.dialects.replicate import Replicate
+from edge.pretend.dialects import DIALECTS
+from edge.pretend.dialects.common import Account, Dialect
 from edge.pretend.studio import HangUp, Studio, open_studio
 
 MAX_JOBS = 10_000
 MAX_BODY = 1024 * 1024
 STOP_S = 5.0
-
-
-class Dialect(Wording, Protocol):
-    """One provider's API: its routes, its words, how it signs, how long it keeps files."""
-
-    file_lifetime_s: float
-
-    def routes(self, studio: Studio) -> list[BaseRoute]:
-        """Return the API's routes."""
 
 
 def profile_override(base_url: str) -> dict[str, Any]:
@@ -69,6 +59,8 @@ async def run(
     port: int,
     token: str,
     secret: str,
+    dialect: str = "replicate",
+    endpoint: str | None = None,
     speed: float = 1.0,
     max_jobs: int = MAX_JOBS,
     stopping: asyncio.Event,
@@ -77,13 +69,14 @@ async def run(
     """
     Serve until `stopping` is set.
 
-    `token` is the API token that callers must present, `secret` the `whsec_…` key that signs
-    webhooks. `speed` divides every duration of a job: at 10 a job of 12 s takes 1.2 s.
+    `token` is the API token that callers must present, `secret` the key that signs webhooks as the
+    provider shows it, `endpoint` where callbacks go that are the account's. `speed` divides every
+    duration of a job: at 10 a job of 12 s takes 1.2 s.
     """
-    dialect = Replicate(token, secret)
-    async with open_studio(dialect, Clock(speed), max_jobs) as studio:
+    speaker = DIALECTS[dialect](Account(token, secret, endpoint))
+    async with open_studio(speaker, Clock(speed), max_jobs) as studio:
         config = uvicorn.Config(
-            build(studio, dialect),
+            build(studio, speaker),
             log_config=None,
             access_log=False,
             lifespan="off",

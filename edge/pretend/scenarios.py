@@ -85,11 +85,20 @@ ALL: tuple[Scenario, ...] = (
         "failed",
         "media_failed",
     ),
-    Scenario(_faulty(Fault.FORGED, Fault.OUTDATED, Fault.LIE, Fault.GARBLED, run_s=3), "ready"),
-    Scenario(_faulty(Fault.DROP, Fault.POLL_ERROR, Fault.POLL_MALFORMED), "ready"),
-    Scenario(_faulty(Fault.DROP, Fault.POLL_MISSING, Fault.POLL_THROTTLED), "ready"),
     Scenario(
-        _faulty(Fault.DROP, Fault.POLL_SLOW, outcome="aborted"), "canceled", "canceled_by_provider"
+        _faulty(Fault.FORGED, Fault.OUTDATED, Fault.UNSIGNED, Fault.LIE, Fault.GARBLED, run_s=3),
+        "ready",
+    ),
+    Scenario(
+        _faulty(Fault.DROP, Fault.POLL_ERROR, Fault.POLL_MALFORMED, Fault.POLL_TRUNCATED), "ready"
+    ),
+    Scenario(
+        _faulty(Fault.DROP, Fault.POLL_MISSING, Fault.POLL_THROTTLED, Fault.RESULT_ERROR), "ready"
+    ),
+    Scenario(
+        _faulty(Fault.DROP, Fault.POLL_SLOW, Fault.POLL_DRIP, slow_s=0.5, outcome="aborted"),
+        "canceled",
+        "canceled_by_provider",
     ),
     Scenario(
         {"attempts": [_faulty(Fault.OLD_ATTEMPT, outcome="failed"), {"run_s": 3}]},

@@ -7,7 +7,6 @@ A dialect turns HTTP into these calls and their answers into HTTP; it decides no
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,8 +26,6 @@ logger = logs.get(__name__)
 EARLY_PATIENCE_S = 10.0
 CANCEL_PATIENCE_S = 0.25
 RETRY_AFTER_S = 1
-ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-ID_LENGTH = 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +38,7 @@ class Submission:
     target: Target
     base_url: str
     lifetime_s: float | None = None
+    echo: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +55,8 @@ class Refusal:
 class PollAnswer:
     """
     What a poll is answered: a state, or an error status, or (`raw`) bytes that are no answer.
+
+    A body that is `cut` breaks off; one that takes `drip_s` comes in pieces.
     """
 
     state: State
@@ -65,6 +65,8 @@ class PollAnswer:
     retry_after: int | None = None
     raw: bytes | None = None
     media_type: str = "application/json"
+    cut: bool = False
+    drip_s: float = 0.0
 
 
 class HangUp(Exception):
@@ -88,9 +90,9 @@ class Studio:
 
         Raises `HangUp` when the caller is not to learn of the job.
         """
-        pretend = submission.input.get("pretend")
-        number = self.book.note_submission(plans.read_key(pretend))
         try:
+            pretend = plans.find(submission.input)
+            number = self.book.note_submission(plans.read_key(pretend))
             plan = plans.read(pretend, number)
         except plans.BadPlan as bad:
             return Refusal(422, "Input validation failed", str(bad))
@@ -106,11 +108,24 @@ class Studio:
         await self._answer_late(job)
         return job
 
-    async def poll(self, job: Job) -> PollAnswer:
-        """Answer a poll, wrongly while the plan has faults left for it."""
+    def result(self, job: Job) -> PollAnswer:
+        """Answer who asks for the result of a job that is over."""
+        if not job.result_faults:
+            return PollAnswer(job.state)
+        self.tally.add(job.result_faults.popleft())
+        return PollAnswer(job.state, 504, "The upstream server did not answer in time.")
+
+    async def poll(self, job: Job, *, tells_result: bool = True) -> PollAnswer:
+        """
+        Answer a poll, wrongly while the plan has faults left for it.
+
+        Where the result has an address of its own, a poll does not tell it.
+        """
         job.polls += 1
         fault = self._take_poll_fault(job)
         if fault is None:
+            if tells_result and job.finished.is_set() and job.result_faults:
+                return self.result(job)
             return self._true_answer(job)
         if fault is Fault.POLL_SLOW:
             await asyncio.sleep(job.plan.slow_s)
@@ -127,6 +142,10 @@ class Studio:
             case Fault.POLL_MALFORMED:
                 raw, media_type = NO_ANSWERS[job.polls % len(NO_ANSWERS)]
                 return PollAnswer(job.state, raw=raw, media_type=media_type)
+            case Fault.POLL_TRUNCATED:
+                return PollAnswer(job.state, cut=True)
+            case Fault.POLL_DRIP:
+                return PollAnswer(job.state, drip_s=job.plan.slow_s)
             case Fault.POLL_STALE:
                 return PollAnswer(State(Phase.QUEUED))
             case _:
@@ -162,7 +181,7 @@ class Studio:
         created_at = self.clock.now()
         lifetime = submission.lifetime_s
         return Job(
-            id="".join(secrets.choice(ID_ALPHABET) for _ in range(ID_LENGTH)),
+            id=self.wording.new_id(),
             submission=number,
             plan=plan,
             model=submission.model,
@@ -173,6 +192,7 @@ class Studio:
             created_at=created_at,
             born=self.clock.elapsed(),
             lifetime_s=lifetime,
+            echo=submission.echo,
             deadline=None
             if lifetime is None
             else created_at + timedelta(seconds=lifetime / self.clock.speed),

@@ -267,6 +267,49 @@ async def test_poll_slow(pretend: Provider) -> None:
     assert (await pretend.faults())["poll_slow"] == 1
 
 
+async def test_poll_truncated(pretend: Provider) -> None:
+    made = await pretend.make({"faults": ["poll_truncated"]})
+    with pytest.raises(httpx.RemoteProtocolError):
+        await pretend.poll(made["id"])
+    assert (await pretend.poll(made["id"])).status_code == 200
+    assert (await pretend.faults())["poll_truncated"] == 1
+
+
+async def test_poll_drip(pretend: Provider) -> None:
+    made = await pretend.make({"faults": ["poll_drip"], "slow_s": 0.3})
+    pieces = []
+    async with pretend.http.stream("GET", f"/v1/predictions/{made['id']}") as response:
+        started = time.monotonic()
+        async for piece in response.aiter_raw():
+            pieces.append(piece)
+        assert time.monotonic() - started >= 0.2
+    assert len(pieces) > 1
+    assert b'"status"' in b"".join(pieces)
+
+
+async def test_result_error(pretend: Provider) -> None:
+    made = await pretend.make({"faults": ["result_error"], "times": 2, "key": "k"})
+    await pretend.over("k")
+    codes = [(await pretend.poll(made["id"])).status_code for _ in range(3)]
+    assert codes == [504, 504, 200]
+    assert (await pretend.faults())["result_error"] == 2
+
+
+async def test_unsigned(pretend: Provider, receiver: Receiver) -> None:
+    await played(pretend, receiver, faults=["unsigned"])
+    bare = [one for one in receiver.received if "webhook-signature" not in one.headers]
+    assert [one.status for one in bare] == ["failed"]
+    assert (await pretend.faults())["unsigned"] == 1
+
+
+async def test_a_plan_in_a_text(pretend: Provider) -> None:
+    text = 'a red kite pretend: {"outcome": "failed", "run_s": 0.05, "queue_s": 0, "error": "no"}'
+    made = await pretend.make(None, input={"prompt": text})
+    assert (await pretend.ends(made["id"], "failed"))["error"] == "no"
+    refused = await pretend.create(None, input={"prompt": "pretend: nonsense"})
+    assert refused.status_code == 422
+
+
 async def test_poll_stale(pretend: Provider, receiver: Receiver) -> None:
     made = await pretend.make(
         {"faults": ["poll_stale"], "queue_s": 0, "outcome": "canceled"}, webhook=receiver.url

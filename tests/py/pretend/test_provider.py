@@ -8,6 +8,7 @@ import pytest
 
 from edge.pretend import plan
 from edge.pretend.dialects import replicate
+from edge.pretend.dialects.common import Account
 from edge.pretend.dialects.replicate import Replicate
 from tests.py.pretend.conftest import SECRET, Provider, running, until
 
@@ -142,4 +143,4 @@ def test_each_submission_of_a_key_has_its_plan_and_the_last_serves_all_that_foll
 @pytest.mark.parametrize("token, secret", [("", SECRET), ("t", ""), ("t", "whsec_?"), ("t", "x")])
 def test_a_provider_without_usable_secrets_does_not_start(token: str, secret: str) -> None:
     with pytest.raises(ValueError):
-        Replicate(token, secret)
+        Replicate(Account(token, secret))
