@@ -17,12 +17,22 @@ import ssl
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any
 
 import httpcore
 
 NAT64 = IPv6Network("64:ff9b::/96")
+
+# All of IPv6 that is handed out; Python calls the rest global where nothing else is said.
+UNICAST = IPv6Network("2000::/3")
+
+# Special, and missing in the lists of the oldest Python that we run on.
+SPECIAL = (
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("192.88.99.0/24"),
+    IPv6Network("3fff::/20"),
+)
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
@@ -113,14 +123,23 @@ def is_public(text: str) -> bool:
     """Whether an address belongs to the public internet."""
     address = ip_address(text.partition("%")[0])
     if isinstance(address, IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and address.teredo is not None:
-            inner = address.teredo[1]
-        if inner is None and address in NAT64:
-            inner = IPv4Address(int(address) & 0xFFFF_FFFF)
-        if inner is not None and not inner.is_global:
+        inner = address.ipv4_mapped or (
+            IPv4Address(int(address) & 0xFFFF_FFFF) if address in NAT64 else None
+        )
+        if inner is not None:
+            return _is_ordinary(inner)
+        tunnelled = address.sixtofour or (address.teredo[1] if address.teredo else None)
+        if address not in UNICAST or (tunnelled is not None and not _is_ordinary(tunnelled)):
             return False
-    return address.is_global and not address.is_multicast
+    return _is_ordinary(address)
+
+
+def _is_ordinary(address: IPv4Address | IPv6Address) -> bool:
+    return (
+        address.is_global
+        and not address.is_multicast
+        and not any(address in network for network in SPECIAL)
+    )
 
 
 def _left(timeout: float | None) -> float | None:

@@ -6,7 +6,8 @@ and every lack of one, becomes an outcome; nothing is raised for what a provider
 that matters for submissions runs between `not_sent` (no connection was made, so the provider cannot
 have seen the request) and `timeout` or `network` (it may have).
 
-URLs, headers and bodies are never logged.
+URLs, headers and bodies are never logged. A secret that a provider repeats is blanked before anything
+else sees what it said.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ import orjson
 from prometheus_client import Counter, Histogram
 
 from edge import logs
-from edge.intake import outcomes
+from edge.intake import credentials, outcomes
+from edge.intake.credentials import Credential
 from edge.intake.network import Network, until
 from edge.intake.outcomes import Outcome
 from edge.intake.secrets import Secrets
@@ -135,9 +137,14 @@ class ProviderHttp:
             return outcomes.failed("not_sent", "BadUrl")
         if url.scheme != "https" and not request.local:
             return outcomes.failed("not_sent", "PlainHttp")
-        headers = await self._headers(request)
-        if headers is None:
+        try:
+            credential = await credentials.resolve(request.auth, self._secrets, self._clock())
+        except credentials.Missing as missing:
+            logger.error("credential not found", provider=request.provider, reference=str(missing))
             return outcomes.failed("not_sent", "NoSecret")
+        except ValueError:
+            logger.error("credential not usable", provider=request.provider)
+            return outcomes.failed("not_sent", "BadSecret")
         host = self._hosts.setdefault(url.netloc, asyncio.Semaphore(self._per_host))
         try:
             async with asyncio.timeout(request.timeout_s):
@@ -145,17 +152,17 @@ class ProviderHttp:
         except TimeoutError:
             return outcomes.failed("not_sent", "HostBusy")
         try:
-            return await self._exchange(request, headers)
+            return await self._exchange(request, credential)
         finally:
             host.release()
 
-    async def _exchange(self, request: ProviderRequest, headers: dict[str, str]) -> Outcome:
+    async def _exchange(self, request: ProviderRequest, credential: Credential) -> Outcome:
         limit = min(request.max_bytes, MAX_BYTES)
         # What httpx allows each read, connect and write is bounded by this as a whole.
         deadline = asyncio.get_running_loop().time() + request.timeout_s
         client = self._client(local=request.local)
         try:
-            message = self._message(client, request, headers)
+            message = self._message(client, request, _headers(request, credential))
         except (ValueError, TypeError, httpx.InvalidURL) as error:
             # Such as a credential that is no ASCII. Nothing has left, and nobody must wonder.
             return outcomes.failed("not_sent", type(error).__name__)
@@ -163,7 +170,7 @@ class ProviderHttp:
             with until(deadline):
                 answer = await client.send(message, stream=True)
                 try:
-                    return await self._read(answer, limit)
+                    return await self._read(answer, limit, credential)
                 finally:
                     await answer.aclose()
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -185,7 +192,7 @@ class ProviderHttp:
             request.method, request.url, headers=headers, content=content, timeout=timeout
         )
 
-    async def _read(self, answer: httpx.Response, limit: int) -> Outcome:
+    async def _read(self, answer: httpx.Response, limit: int, credential: Credential) -> Outcome:
         status = answer.status_code
         announced = answer.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > limit:
@@ -204,28 +211,11 @@ class ProviderHttp:
         except outcomes.Undecodable:
             return outcomes.malformed(status, b"")
         return outcomes.response(
-            status, bytes(body), answer.headers.get("retry-after"), self._clock()
+            status,
+            credential.hide(bytes(body)),
+            answer.headers.get("retry-after"),
+            self._clock(),
         )
-
-    async def _headers(self, request: ProviderRequest) -> dict[str, str] | None:
-        """Return the request's headers with its credential, or None if that cannot be resolved."""
-        headers = {name.lower(): value for name, value in (request.headers or {}).items()}
-        headers |= {"accept-encoding": "identity", "user-agent": USER_AGENT}
-        headers.setdefault("accept", "application/json")
-        if request.body is not None:
-            headers.setdefault("content-type", "application/json")
-        auth = request.auth or {}
-        if auth.get("kind", "none") == "none":
-            return headers
-        reference = auth.get("secret")
-        secret = await self._secrets.resolve(reference) if reference else None
-        if secret is None:
-            logger.error("credential not found", provider=request.provider, reference=reference)
-            return None
-        bearer = auth["kind"] == "bearer"
-        prefix = auth.get("prefix", "Bearer " if bearer else "")
-        headers[auth.get("header", "authorization").lower()] = prefix + secret
-        return headers
 
     def _client(self, *, local: bool) -> httpx.AsyncClient:
         client = self._clients.get(local)
@@ -245,3 +235,14 @@ class ProviderHttp:
             )
             self._clients[local] = client
         return client
+
+
+def _headers(request: ProviderRequest, credential: Credential) -> dict[str, str]:
+    headers = {name.lower(): value for name, value in (request.headers or {}).items()}
+    headers |= {"accept-encoding": "identity", "user-agent": USER_AGENT}
+    headers.setdefault("accept", "application/json")
+    if request.body is not None:
+        headers.setdefault("content-type", "application/json")
+    if credential.header:
+        headers[credential.header] = credential.value
+    return headers

@@ -39,7 +39,10 @@ begin
 
   if v_kind = 'not_sent' then
     v_answer.meaning := 'again';
-    v_answer.error_class := case p_outcome ->> 'error' when 'NoSecret' then 'not_configured' else 'unreachable' end;
+    v_answer.error_class := case
+      when p_outcome ->> 'error' in ('NoSecret', 'BadSecret') then 'not_configured'
+      else 'unreachable'
+    end;
     v_answer.error_code := 'provider_unreachable';
     v_answer.error_detail := p_outcome ->> 'error';
   elsif v_means = 'body' then
