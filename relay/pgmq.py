@@ -133,6 +133,52 @@ class PgmqBus:
             await subscription.give_back()
 
 
+class Queue:
+    """A group's queue in the database: one stored function for each thing that can be done."""
+
+    def __init__(self, db: Database, group: str) -> None:
+        self._db = db
+        self._group = group
+
+    async def bell(self) -> int:
+        """Return the number of the bell that rings for new messages."""
+        return int(await self._db.value("bus_bell", p_group=self._group))
+
+    async def read(self, limit: int, visibility: float) -> list[Delivery]:
+        """Take what is due, oldest first; raises what `Database` raises."""
+        rows = await self._db.rows(
+            BusMessage,
+            "bus_read",
+            p_group=self._group,
+            p_limit=limit,
+            p_visibility_s=visibility,
+        )
+        return [
+            Delivery(Message(row.task_id, row.tag, row.body), row.read_count, row.msg_id)
+            for row in rows
+        ]
+
+    async def ack(self, deliveries: Sequence[Delivery]) -> None:
+        """End deliveries."""
+        if deliveries:
+            ids = [delivery.handle for delivery in deliveries]
+            await self._call("bus_ack", p_ids=ids)
+
+    async def retry(self, delivery: Delivery, delay: float) -> None:
+        """Make a message due after `delay` seconds."""
+        await self._call("bus_retry", p_id=delivery.handle, p_delay_s=delay)
+
+    async def bury(self, delivery: Delivery, error: str) -> None:
+        """Make a message a dead letter."""
+        await self._call("bus_dead", p_id=delivery.handle, p_error=error)
+
+    async def _call(self, function: str, **arguments: object) -> None:
+        try:
+            await self._db.value(function, p_group=self._group, **arguments)
+        except errors.EdgeError as error:
+            raise BusDown(errors.describe(error)) from error
+
+
 class PgmqSubscription:
     """
     One reader of a group's queue.
@@ -144,7 +190,7 @@ class PgmqSubscription:
     def __init__(self, conninfo: str, db: Database, group: str, visibility: float) -> None:
         self.visibility = visibility
         self._conninfo = conninfo
-        self._db = db
+        self._queue = Queue(db, group)
         self._group = group
         self._bell: Doorbell | None = None
         self._limit = 0
@@ -174,13 +220,11 @@ class PgmqSubscription:
 
     async def ack(self, deliveries: Sequence[Delivery]) -> None:
         """End deliveries whose effect is committed. One that is gone already is no error."""
-        if deliveries:
-            ids = [delivery.handle for delivery in deliveries]
-            await self._call("bus_ack", p_ids=ids)
+        await self._queue.ack(deliveries)
 
     async def retry(self, delivery: Delivery, delay: float) -> None:
         """Have the message delivered again, `delay` seconds from now."""
-        await self._call("bus_retry", p_id=delivery.handle, p_delay_s=delay)
+        await self._queue.retry(delivery, delay)
         due = asyncio.get_running_loop().time() + delay
         self._retry_at = due if self._retry_at is None else min(self._retry_at, due)
         if self._bell is not None:
@@ -189,18 +233,18 @@ class PgmqSubscription:
     async def extend(self, deliveries: Sequence[Delivery]) -> None:
         """Hide deliveries for another `visibility` seconds: their effect takes long."""
         for delivery in deliveries:
-            await self._call("bus_retry", p_id=delivery.handle, p_delay_s=self.visibility)
+            await self._queue.retry(delivery, self.visibility)
 
     async def bury(self, delivery: Delivery, error: str) -> None:
         """Make the message a dead letter, with the reason; it is not delivered again."""
-        await self._call("bus_dead", p_id=delivery.handle, p_error=error)
+        await self._queue.bury(delivery, error)
 
     async def serve(self, stopping: asyncio.Event) -> None:
         """Read on demand until `stopping`."""
         backoff = Backoff()
         while not stopping.is_set():
             try:
-                number = await self._db.value("bus_bell", p_group=self._group)
+                number = await self._queue.bell()
             except (errors.EdgeError, psycopg.Error) as error:
                 logger.warning("bus not reached", group=self._group, kind=type(error).__name__)
                 self._fail(error)
@@ -234,22 +278,12 @@ class PgmqSubscription:
                 return IDLE
         self._unasked = False
         try:
-            rows = await self._db.rows(
-                BusMessage,
-                "bus_read",
-                p_group=self._group,
-                p_limit=self._limit,
-                p_visibility_s=self.visibility,
-            )
+            deliveries = await self._queue.read(self._limit, self.visibility)
         except (errors.EdgeError, psycopg.Error) as error:
             self._fail(error)
             raise
-        if not rows:
+        if not deliveries:
             return self._until_retry()
-        deliveries = [
-            Delivery(Message(row.task_id, row.tag, row.body), row.read_count, row.msg_id)
-            for row in rows
-        ]
         if self._answer is None or self._answer.done():
             # The caller's time was up while we read.
             self._spare += deliveries
@@ -272,9 +306,3 @@ class PgmqSubscription:
     def _fail(self, error: Exception) -> None:
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(BusDown(errors.describe(error)))
-
-    async def _call(self, function: str, **arguments: object) -> None:
-        try:
-            await self._db.value(function, p_group=self._group, **arguments)
-        except errors.EdgeError as error:
-            raise BusDown(errors.describe(error)) from error

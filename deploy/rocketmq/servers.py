@@ -14,6 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from relay.rocketmq_topics import Admin, CannotCreate
+
 LOOPBACK = "127.0.0.1"
 START_WITHIN = 120.0
 PORTS = 8
@@ -140,8 +142,14 @@ class Servers:
         return _await(lambda: listens(self.ports.name_server), alive)
 
     def await_broker(self, alive: Callable[[], bool]) -> bool:
-        """Return whether the proxy listens, which is the last that a starting broker does."""
-        return _await(lambda: listens(self.ports.grpc), alive)
+        """Return whether the broker takes messages, before it ends or the time is over."""
+        return _await(lambda: listens(self.ports.grpc) and self._is_known(), alive)
+
+    def _is_known(self) -> bool:
+        try:
+            return bool(Admin([self.ports.name_servers]).brokers())
+        except CannotCreate:
+            return False
 
 
 def listens(port: int) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.py.support import rocketmq
 from tests.py.support.clusters import DEFAULT_VERSION, VERSIONS, Cluster, Run
 from tests.py.support.ports import free_port as find_free_port
 
@@ -136,3 +137,9 @@ def valkey(run: Run) -> Iterator[str]:
 @pytest.fixture
 def free_port() -> Callable[[], int]:
     return find_free_port
+
+
+@pytest.fixture(scope="session")
+def broker(run: Run) -> rocketmq.Broker:
+    """Return the run's RocketMQ; its tests share the xdist group `rocketmq`."""
+    return rocketmq.broker(run)

@@ -250,7 +250,7 @@ class BusContract:
         async with stage.outage(), asyncio.timeout(PATIENCE):
             receipts = await stage.publisher.publish(batch)
         assert [receipt.fate for receipt in receipts] == [Fate.FAILED] * 3
-        await _eventually_sent(stage.publisher, batch)
+        await eventually_sent(stage.publisher, batch)
         async with stage.consumer.subscribe(GROUP) as subscription:
             got = await take(subscription, 3, patient=True)
         assert {one.message.body["event_id"] for one in got} == {
@@ -263,7 +263,7 @@ class BusContract:
             assert await nothing_comes(subscription, 0.2)
             async with stage.outage():
                 pass
-            await _eventually_sent(stage.publisher, [sent])
+            await eventually_sent(stage.publisher, [sent])
             (got,) = await take(subscription, 1, patient=True)
         assert got.message == sent
 
@@ -278,7 +278,7 @@ def _by_event(one: Message) -> int:
     return event_id
 
 
-async def _eventually_sent(bus: Bus, messages: Sequence[Message]) -> None:
+async def eventually_sent(bus: Bus, messages: Sequence[Message]) -> None:
     async def sent() -> bool:
         return {receipt.fate for receipt in await bus.publish(messages)} == {Fate.SENT}
 

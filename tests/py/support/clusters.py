@@ -128,7 +128,7 @@ class Run:
         """Return the run's cluster of a version, starting it if nobody has yet."""
         card = self.folder / f"pg{version}.json"
         failed = self.folder / f"pg{version}.failed"
-        with self._lock(f"pg{version}"):
+        with self.lock(f"pg{version}"):
             if card.exists():
                 return Cluster(**json.loads(card.read_text()))
             if failed.exists():
@@ -193,12 +193,18 @@ class Run:
         eventually(lambda: _listens(port), 30.0, "Valkey listens")
         return f"redis://127.0.0.1:{port}/0", keeper
 
-    def keep(self, folder: Path, ending: signal.Signals, command: list[str]) -> int:
-        """Run a server under a keeper and return the keeper's pid; SIGTERM to it stops both."""
+    def keep(
+        self, folder: Path, ending: signal.Signals, command: list[str], user: str | None = None
+    ) -> int:
+        """
+        Run a server under a keeper and return the keeper's pid; SIGTERM to it stops both.
+
+        `user` is who runs it: the server user unless told otherwise, "" for ourselves.
+        """
         keeper = subprocess.Popen(
             [
                 *(sys.executable, str(KEEPER), str(self.folder / "alive"), str(folder)),
-                *(str(int(ending)), _server_user(), "--", *command),
+                *(str(int(ending)), _server_user() if user is None else user, "--", *command),
             ],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
@@ -223,7 +229,8 @@ class Run:
         self._keepers.clear()
 
     @contextmanager
-    def _lock(self, name: str) -> Iterator[None]:
+    def lock(self, name: str) -> Iterator[None]:
+        """Keep the other workers of the run out, for the length of a block."""
         with (self.folder / f"{name}.lock").open("a") as held:
             fcntl.flock(held, fcntl.LOCK_EX)
             yield
@@ -247,7 +254,7 @@ class Run:
         if os.getuid() != 0 or _open_to_all(tree):
             return tree
         copy = self.folder / "copies" / tree.name
-        with self._lock("copies"):
+        with self.lock("copies"):
             if not copy.exists():
                 copy.parent.mkdir(exist_ok=True)
                 copy.parent.chmod(0o755)
