@@ -3,7 +3,8 @@
  *
  * Refuses a command by hand without a reason: an audit that says only who and when explains nothing.
  *
- * Called by   start_attempt, adopt_attempt, record_submission, resolve_case
+ * Called by   start_attempt, adopt_attempt, record_submission, resolve_case, replay_callback, republish, reset_circuit,
+ *             rotate_credential
  * Writes      nothing
  * Locks       nothing
  * Raises      VC413  no reason is given

@@ -5,7 +5,7 @@
  * current row survives the rollback. Such a row ends dead with its SQLSTATE and an alarm; the others are
  * applied again. Errors of the server condemn no row and are raised again.
  *
- * Called by   process_inbox, holding all locks of the batch
+ * Called by   process_inbox, replay_callback, holding all locks of the batch
  * Writes      what _process_callback writes
  * Locks       nothing more than the caller, then the cases' rows
  * Raises      errors of the server, see _is_passing

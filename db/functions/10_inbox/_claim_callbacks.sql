@@ -35,23 +35,8 @@ begin
   p_foreign := '{}'::smallint[];
 
   for v_candidate in
-    select
-      waiting.id,
-      coalesce(by_token.id, by_request.id, by_task.id) as attempt_id,
-      coalesce(by_token.project_id, by_request.project_id, by_task.project_id) as project_id,
-      (by_token.id = by_request.id) is not false
-        and (by_token.id = by_task.id) is not false
-        and (by_request.id = by_task.id) is not false as agrees
-    from aivedio.provider_callback_inbox as waiting
-    left join aivedio.task_attempts as by_token
-      on by_token.callback_token_hash = waiting.callback_token_hash
-      and by_token.provider = waiting.provider
-    left join aivedio.task_attempts as by_request
-      on by_request.provider = waiting.provider
-      and by_request.client_request_id = waiting.client_request_id
-    left join aivedio.task_attempts as by_task
-      on by_task.provider = waiting.provider
-      and by_task.provider_task_id = waiting.provider_task_id
+    select waiting.id, waiting.attempt_id, waiting.project_id, waiting.agrees
+    from aivedio.mapped_callbacks as waiting
     where waiting.process_status in ('pending', 'retry')
       and waiting.id > v_low
       and (waiting.next_retry_at is null or waiting.next_retry_at <= v_now)

@@ -5,7 +5,7 @@
  * output URLs have been copied, the rest is what the profile says. One that waits comes again after
  * 1, 2, 4 … seconds, give or take a fifth, up to orphan_retry_cap_s.
  *
- * Called by   process_inbox
+ * Called by   process_inbox, replay_callback
  * Writes      aivedio.provider_callback_inbox
  * Locks       nothing: the caller holds the rows
  */

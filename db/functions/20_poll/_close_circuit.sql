@@ -4,7 +4,7 @@
  * A provider answered properly: its circuit closes and its faults are forgotten. While all is well, nothing is
  * written.
  *
- * Called by   _note_success, _learn_from_submit, after cases, before quotas
+ * Called by   _note_success, _learn_from_submit, after cases, before quotas; reset_circuit, rotate_credential
  * Writes      aivedio.provider_circuits
  * Locks       the circuit's row, only when it changes
  */

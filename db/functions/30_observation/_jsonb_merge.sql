@@ -4,7 +4,7 @@
  * Lays one JSON value over another: objects are merged key by key, at every depth; anything else,
  * arrays too, is replaced whole; a null removes the key.
  *
- * Called by   define_provider, override_provider
+ * Called by   define_provider, override_provider, rotate_webhook_secret
  * Writes      nothing
  * Locks       nothing
  */

@@ -6,7 +6,7 @@
  * would deadlock with the key checks of foreign keys. Answers how many attempts there are.
  *
  * Called by   process_inbox, claim_submits, settle_cancel, settle_poll, settle_submit, adopt_attempt,
- *             apply_observation, report_media, _give_up_media, resolve_case
+ *             apply_observation, report_media, _give_up_media, resolve_case, replay_callback
  * Writes      nothing
  * Locks       project stream → task → attempt
  */

@@ -3,7 +3,7 @@
  *
  * The tables that are partitioned by ranges of their id, with what is peculiar to each.
  *
- * Called by   _after_restore, _create_partition, create_partition, end_partition, drop_partition
+ * Called by   _after_restore, _create_partition, _first_id, _last_id, end_partition, drop_partition
  * Writes      nothing
  * Locks       nothing
  * Raises      VC901  p_parent is not such a table

@@ -3,7 +3,7 @@
  *
  * A task as a snapshot shows it: the public fields of its events, and what never changes.
  *
- * Called by   read_snapshot, list_snapshot
+ * Called by   read_snapshot, list_snapshot, replay_callback
  * Writes      nothing
  * Locks       nothing
  */
