@@ -1,7 +1,7 @@
 -- Stage 20: requests are built from the profile, and no value can break out of its place.
 begin;
 \ir support/fixtures.sql
-select plan(36);
+select plan(56);
 
 -- Parts of a URL.
 select is(aivedio._url_part(given.value), given.expected, given.why)
@@ -13,9 +13,23 @@ from (values
   ('100%', '100%25', 'a percent sign is encoded'),
   ('é😀', '%C3%A9%F0%9F%98%80', 'other letters are UTF-8, encoded'),
   (E'a\r\nb', 'a%0D%0Ab', 'a line break is encoded'),
+  ('.', '%2E', 'a dot alone does not mean "here"'),
+  ('..', '%2E%2E', 'nor do two mean "up"'),
+  ('..a', '..a', 'among letters they are letters'),
   ('', '', 'nothing stays nothing')
 ) as given (value, expected, why);
 select is(length(aivedio._url_part(repeat('/', 10000))), 30000, 'a long value is no problem');
+
+-- A value that is a path itself.
+select is(aivedio._fill_text('/{+v}/x', jsonb_build_object('v', given.value), true), given.expected, given.why)
+from (values
+  ('fal-ai/veo3', '/fal-ai/veo3/x', 'its slashes stay'),
+  ('a/../../admin', '/a/%2E%2E/%2E%2E/admin/x', 'it does not climb'),
+  ('//evil.example//b/', '/evil.example/b/x', 'it has no empty parts, so it names no host'),
+  ('a?b=c#d/e f', '/a%3Fb%3Dc%23d/e%20f/x', 'each part is encoded'),
+  ('', '//x', 'nothing stays nothing')
+) as given (value, expected, why);
+select is(aivedio._fill_text('{+v}', '{"v": "a/b c"}', false), 'a/b c', 'in a text it is what it is');
 
 -- Text templates: one pass.
 select is(aivedio._fill_text('/jobs/{provider_task_id}/x', '{"provider_task_id": "p1"}', true), '/jobs/p1/x', 'a value takes its place');
@@ -36,6 +50,11 @@ from (values
   ('["x", "{input.absent}", "{n}"]', '["x", 5]', 'so is an element'),
   ('{"deep": [{"m": "{model}"}]}', '{"deep": [{"m": "m"}]}', 'at every depth'),
   ('{"n": 1, "t": true, "z": null}', '{"n": 1, "t": true, "z": null}', 'what is no string stays'),
+  ('{"...": "{input}", "seed": 1}', '{"prompt": "a \"cat\"", "seed": 1, "flag": false, "nothing": null}', 'dots stand for what an object holds, but for what is named beside them'),
+  ('{"...": "{input}", "flag": "{absent}"}', '{"prompt": "a \"cat\"", "seed": 7, "nothing": null}', 'also when that is left out'),
+  ('{"...": "{model}", "a": 1}', '{"a": 1}', 'what is no object adds nothing'),
+  ('{"...": "{input.absent}"}', '{}', 'nor does what is missing'),
+  ('{"o": {"...": "{input}", "prompt": "x"}}', '{"o": {"prompt": "x", "seed": 7, "flag": false, "nothing": null}}', 'at every depth'),
   ('{}', '{}', 'an empty object stays')
 ) as given (template, expected, why);
 select is(aivedio._fill_body(null, '{}'), null, 'no template, no body');
@@ -97,9 +116,26 @@ select is(
 from aivedio.task_attempts as attempt
 where attempt.id = fixture.id('attempt');
 
+-- What a profile adds to the path and query.
+select is((pg_temp.request('submit', given.override)).url, given.url, given.why)
+from (values
+  ('{"submit": {"query": {"b": "{callback_url}", "a": "{provider_task_id}", "c": "{input.absent}"}}}'::jsonb,
+    'https://api.replicate.com/v1/predictions?a=p%2F1&b=https%3A%2F%2Fus.example%2Fcallbacks%2Freplicate%2Ftok', 'a query is encoded and in order, without what is missing'),
+  ('{"submit": {"query": {}}}', 'https://api.replicate.com/v1/predictions', 'an empty query is none'),
+  ('{"submit": {"path": "/{owner}/{rest}"}, "values": {"owner": {"from": "model", "match": "^([^/]+)/"}, "rest": {"from": "model", "match": "^x(.*)", "default": "z"}}}',
+    'https://api.replicate.com/lumen/z', 'values are made of the model by pattern, or by default'),
+  ('{"submit": {"path": "/{owner}"}, "models": {"lumen/video-1": "other/name"}, "values": {"owner": {"from": "model", "match": "^([^/]+)/"}}}',
+    'https://api.replicate.com/other', 'of the model as the provider calls it'),
+  ('{"submit": {"path": "/{style}"}, "values": {"style": {"from": "input.prompt", "match": "(a .*)"}}}',
+    'https://api.replicate.com/a%20%7Bcallback_url%7D', 'or of the input, encoded like any value')
+) as given (override, url, why);
+
 -- Credentials: a row of its own stands for the profile's.
 insert into aivedio.provider_credentials (provider, name, secret_ref, updated_at) values ('replicate', 'default', 'file:/run/secrets/r', aivedio._clock());
 select is((pg_temp.request('poll')).auth ->> 'secret', 'file:/run/secrets/r', 'a credential''s own reference is used');
+select is(
+  (pg_temp.request('poll', '{"auth": {"kind": "basic", "id": "env:ID", "secret": "env:SECRET"}}')).auth -> 'id', 'null', 'and holds both halves of a pair'
+);
 update aivedio.provider_credentials set enabled = false;
 select is((pg_temp.request('poll')).auth ->> 'secret', 'env:REPLICATE_API_TOKEN', 'unless it is disabled');
 select is_empty(

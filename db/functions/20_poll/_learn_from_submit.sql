@@ -3,7 +3,7 @@
  *
  * Lets the credential's circuit learn from the answer to a submission: a provider that accepts or says why not works;
  * one that refuses the credential is left alone at once, one that cannot be understood after several times in a row.
- * What is over its limit is neither.
+ * What is over its limit is neither, nor is one whose secret we lack: that is ours, and somebody is told.
  *
  * Called by   settle_submit, after cases
  * Writes      aivedio.provider_circuits
@@ -28,6 +28,8 @@ begin
     return 'credential_refused';
   elsif p_answer.error_class = 'throttled' then
     return null;
+  elsif p_answer.error_class = 'not_configured' then
+    return 'provider_not_configured';
   elsif aivedio._count_fault(p_attempt.provider, p_attempt.credential, p_profile, 'submit') is not null then
     return 'circuit_open';
   end if;

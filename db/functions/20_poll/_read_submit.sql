@@ -44,7 +44,12 @@ begin
       else 'unreachable'
     end;
     v_answer.error_code := 'provider_unreachable';
-    v_answer.error_detail := p_outcome ->> 'error';
+    v_answer.error_detail := case v_answer.error_class
+      when 'not_configured' then pg_catalog.format(
+        'its secret is missing or unusable where submissions are made; the profile names %s', p_profile #>> '{auth,secret}'
+      )
+      else p_outcome ->> 'error'
+    end;
   elsif v_means = 'body' then
     if v_kind = 'response' and (v_rule -> 'accepted') @> pg_catalog.to_jsonb(v_status) then
       v_answer.provider_task_id := aivedio._read_id(v_body, v_rule ->> 'provider_task_id');
