@@ -17,6 +17,7 @@ from edge import database
 from edge.database import Database
 from relay import buses
 from relay.bus import Message
+from relay.buses import Rocketmq
 from relay.consumer import Consumer, Each, Effect
 
 FUNCTIONS: Final = {"media": "open_media", "billing": "book_credit"}
@@ -28,7 +29,7 @@ async def run(
     *,
     database_url: str,
     groups: Sequence[str],
-    rocketmq_endpoints: str | None = None,
+    rocketmq: Rocketmq | None = None,
     stopping: asyncio.Event,
     ready: Callable[[bool], None],
 ) -> None:
@@ -50,7 +51,7 @@ async def run(
         return tell
 
     async with (
-        buses.consumer(database_url, rocketmq_endpoints) as bus,
+        buses.consumer(database_url, rocketmq) as bus,
         database.connect(
             database_url, role="aivedio_consumer", max_size=LANES * len(readiness)
         ) as db,

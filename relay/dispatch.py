@@ -24,6 +24,7 @@ from edge.gateway.frames import BadFrame, encode
 from relay import buses
 from relay.broadcast import Everywhere, Publisher, Route, control_channel
 from relay.bus import BEAT, Message
+from relay.buses import Rocketmq
 from relay.consumer import DONE, Consumer, Outcome, Result
 from relay.recent import Recent
 
@@ -41,7 +42,7 @@ async def run(
     *,
     database_url: str,
     redis_url: str,
-    rocketmq_endpoints: str | None = None,
+    rocketmq: Rocketmq | None = None,
     stopping: asyncio.Event,
     ready: Callable[[bool], None],
 ) -> None:
@@ -51,7 +52,7 @@ async def run(
         return
     publisher = Publisher(redis_url)
     try:
-        async with buses.consumer(database_url, rocketmq_endpoints) as bus:
+        async with buses.consumer(database_url, rocketmq) as bus:
             dispatcher = Dispatcher(
                 publisher, Everywhere(database_id), control_channel(database_id)
             )

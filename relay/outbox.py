@@ -29,6 +29,7 @@ from edge.backoff import Backoff, pause
 from edge.doorbell import AGAIN, IDLE, Doorbell
 from relay import buses
 from relay.bus import BEAT, BEAT_KEY, Bus, Fate, Message, Receipt
+from relay.buses import Rocketmq
 from relay.owner import HEARTBEAT, IDLE_LIMIT, Owner, Row
 
 logger = logs.get(__name__)
@@ -57,12 +58,12 @@ BUS_UP = Gauge("aivedio_relay_bus_up", "1 while the bus takes messages.")
 async def run(
     *,
     database_url: str,
-    rocketmq_endpoints: str | None = None,
+    rocketmq: Rocketmq | None = None,
     stopping: asyncio.Event,
     ready: Callable[[bool], None],
 ) -> None:
     """Relay until `stopping`."""
-    async with buses.publisher(database_url, rocketmq_endpoints) as bus:
+    async with buses.publisher(database_url, rocketmq) as bus:
         await Relay(database_url, bus).run(stopping, ready)
 
 

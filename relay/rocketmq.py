@@ -15,7 +15,6 @@ import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -25,6 +24,7 @@ from edge import database
 from edge.database import Database
 from relay import pgmq
 from relay.bus import BusDown, Fate, Message, Receipt
+from relay.buses import Rocketmq
 from relay.rocketmq_cluster import Cluster
 from relay.rocketmq_node import Access, code_name
 from relay.rocketmq_protocol import DEFINITION, MESSAGES
@@ -53,36 +53,10 @@ _SENT: Final = Receipt(Fate.SENT)
 _UNTRIED: Final = Receipt(Fate.FAILED, "not tried: an earlier one was not sent")
 
 
-@dataclass(frozen=True, slots=True)
-class Rocketmq:
-    """Where the cluster is, what we call things in it, and the key that opens it."""
-
-    endpoints: Sequence[str]
-    prefix: str = "aivedio"
-    access_key: str | None = None
-    secret_key: str | None = field(default=None, repr=False)
-    tls: bool = False
-
-    @property
-    def topic(self) -> str:
-        """The topic of all events."""
-        return f"{self.prefix}_events"
-
-    def group(self, name: str) -> str:
-        """Return what a consumer group is called in the cluster."""
-        return f"{self.prefix}_{name}"
-
-    def cluster(self) -> Cluster:
-        """Return the cluster as a new client of it."""
-        client_id = f"{socket.gethostname()}@{os.getpid()}@{uuid4().hex[:12]}"
-        access = Access(client_id, self.access_key, self.secret_key, self.tls)
-        return Cluster(self.endpoints, self.topic, access)
-
-
 @asynccontextmanager
 async def publisher(where: Rocketmq) -> AsyncIterator[RocketmqBus]:
     """Open the bus to send to; the cluster need not answer yet."""
-    cluster = where.cluster()
+    cluster = _cluster(where)
     try:
         yield RocketmqBus(where, cluster)
     finally:
@@ -93,7 +67,7 @@ async def publisher(where: Rocketmq) -> AsyncIterator[RocketmqBus]:
 async def consumer(where: Rocketmq, conninfo: str) -> AsyncIterator[RocketmqBus]:
     """Open the bus to subscribe to; neither the cluster nor the database need answer yet."""
     async with database.connect(conninfo, role=pgmq.CONSUMER, max_size=2) as db:
-        cluster = where.cluster()
+        cluster = _cluster(where)
         try:
             yield RocketmqBus(where, cluster, db)
         finally:
@@ -165,7 +139,7 @@ class RocketmqBus:
         if self._db is None:
             raise ValueError("a publisher's bus has no consumers")
         # A client of its own: servers remember a client's settings by its name.
-        cluster = self._where.cluster()
+        cluster = _cluster(self._where)
         subscription = RocketmqSubscription(
             cluster, self._db, group, self._where.group(group), visibility
         )
@@ -174,6 +148,13 @@ class RocketmqBus:
         finally:
             await subscription.leave()
             await cluster.close()
+
+
+def _cluster(where: Rocketmq) -> Cluster:
+    """Return the cluster as a new client of it."""
+    client_id = f"{socket.gethostname()}@{os.getpid()}@{uuid4().hex[:12]}"
+    access = Access(client_id, where.access_key, where.secret_key, where.tls)
+    return Cluster(where.endpoints, where.topic, access)
 
 
 def _request(topic: str, message: Message) -> Any:

@@ -95,6 +95,28 @@ def migrate(
         _fail(str(error), 1)
 
 
+topics = typer.Typer(help="The topic and the groups of a RocketMQ cluster.", no_args_is_help=True)
+app.add_typer(topics, name="topics")
+
+
+@topics.command("create")
+def create_topics() -> None:
+    """Make the topic and the consumer groups, with the right types; again changes nothing."""
+    from edge import errors
+    from edge.cli import topics as cluster
+    from edge.cli.processes import database_url
+    from relay.rocketmq_topics import CannotCreate
+
+    settings = _settings.load()
+    _settings.required(settings, "database_url", "rocketmq_endpoints", "rocketmq_name_servers")
+    try:
+        cluster.create(database_url(settings), settings, typer.echo)
+    except CannotCreate as error:
+        _fail(str(error), 1)
+    except errors.EdgeError as error:
+        _fail(f"The database does not answer: {error}", 1)
+
+
 @app.command()
 def status() -> None:
     """Show what the pipeline is doing."""

@@ -133,7 +133,7 @@ def _relay(settings: Settings) -> Main:
 
     return lambda stopping, ready: outbox.run(
         database_url=database_url(settings),
-        rocketmq_endpoints=settings.rocketmq_endpoints,
+        rocketmq=settings.rocketmq,
         stopping=stopping,
         ready=ready,
     )
@@ -145,7 +145,7 @@ def _dispatch(settings: Settings) -> Main:
     return lambda stopping, ready: dispatch.run(
         database_url=database_url(settings),
         redis_url=redis_url(settings),
-        rocketmq_endpoints=settings.rocketmq_endpoints,
+        rocketmq=settings.rocketmq,
         stopping=stopping,
         ready=ready,
     )
@@ -162,7 +162,7 @@ def _consume(settings: Settings) -> Main:
     return lambda stopping, ready: consume.run(
         database_url=database_url(settings),
         groups=settings.consume_groups,
-        rocketmq_endpoints=settings.rocketmq_endpoints,
+        rocketmq=settings.rocketmq,
         stopping=stopping,
         ready=ready,
     )

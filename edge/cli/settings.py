@@ -22,6 +22,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from relay.buses import Rocketmq
+
 PREFIX = "AIVEDIO_"
 
 
@@ -57,14 +59,21 @@ def _listen(value: str) -> str:
     return value
 
 
-def _no_rocketmq(value: str) -> str:
-    raise ValueError("this version carries messages by pgmq only: unset the variable")
+def _addresses(values: list[str]) -> list[str]:
+    for value in values:
+        host, separator, port = value.rpartition(":")
+        if not separator or not host or "/" in host or not port.isdecimal() or int(port) > 65535:
+            raise ValueError("must be host:port, or several with commas between them")
+    return values
 
 
 def _listed(value: Any) -> Any:
     if isinstance(value, str):
-        return [part for part in value.replace(",", " ").split() if part]
+        return [part for part in value.replace(",", " ").replace(";", " ").split() if part]
     return value
+
+
+Addresses = Annotated[list[str], NoDecode, BeforeValidator(_listed), AfterValidator(_addresses)]
 
 
 class Settings(BaseSettings):
@@ -78,9 +87,21 @@ class Settings(BaseSettings):
     redis_url: Annotated[SecretStr, AfterValidator(_redis_url)] | None = Field(
         default=None, description="Redis or Valkey, used for Pub/Sub only"
     )
-    rocketmq_endpoints: Annotated[str, AfterValidator(_no_rocketmq)] | None = Field(
-        default=None, description="reserved for RocketMQ; the bus is pgmq, in the database"
+    rocketmq_endpoints: Addresses = Field(
+        default_factory=list,
+        description="gRPC proxies of a RocketMQ 5 cluster; without them the bus is pgmq",
     )
+    rocketmq_name_servers: Addresses = Field(
+        default_factory=list, description="its name servers, which `aivedio topics create` asks"
+    )
+    rocketmq_prefix: str = Field(
+        default="aivedio",
+        pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,40}$",
+        description="how the names of our topic and groups begin in that cluster",
+    )
+    rocketmq_access_key: str | None = Field(default=None, description="user of that cluster")
+    rocketmq_secret_key: SecretStr | None = Field(default=None, description="and its password")
+    rocketmq_tls: bool = Field(default=False, description="speak TLS with its proxies")
     public_url: Annotated[str, AfterValidator(_web_url)] | None = Field(
         default=None, description="the gateway as browsers see it"
     )
@@ -146,10 +167,24 @@ def load() -> Settings:
 
 def required(settings: Settings, *fields: str) -> None:
     """Raise BadSettings, naming every variable among `fields` that is not set."""
-    missing = [field for field in fields if getattr(settings, field) is None]
+    missing = [field for field in fields if not getattr(settings, field)]
     if missing:
         lines = [_explain(field) for field in missing]
         raise BadSettings(
+    @property
+    def rocketmq(self) -> Rocketmq | None:
+        """The RocketMQ cluster that is the bus, if one is named."""
+        if not self.rocketmq_endpoints:
+            return None
+        secret = self.rocketmq_secret_key
+        return Rocketmq(
+            self.rocketmq_endpoints,
+            self.rocketmq_prefix,
+            self.rocketmq_access_key,
+            secret.get_secret_value() if secret else None,
+            self.rocketmq_tls,
+        )
+
             "This command needs:\n\n"
             + "\n".join(lines)
             + "\n\nSet it in the environment, or run `aivedio up`, which brings its own servers."

@@ -3,7 +3,8 @@
 
     1  own the data folder
     2  PostgreSQL and Valkey from wheels, where the environment names no others
-    3  migrate; point the provider's profile at the pretend provider
+    3  migrate; make the topic where RocketMQ is the bus; point the provider's profile at the
+       pretend provider
     4  every process as a child, each ready before we say so
     5  a login link, and watch over all of it until Ctrl-C; or, with --once, the scripted run
 
@@ -22,13 +23,14 @@ from types import FrameType
 import psycopg
 
 from edge import errors, logs
-from edge.cli import account, embedded, folder, layout, migrate
+from edge.cli import account, embedded, folder, layout, migrate, topics
 from edge.cli.display import Display
 from edge.cli.fleet import PartFailed
 from edge.cli.folder import Folder
 from edge.cli.session import Options, Session
 from edge.cli.settings import Settings
 from edge.cli.tree import NoTree
+from relay.rocketmq_topics import CannotCreate
 
 _EXPECTED = (
     account.NoAccount,
@@ -36,6 +38,7 @@ _EXPECTED = (
     embedded.ServerFailed,
     layout.PortTaken,
     migrate.CannotMigrate,
+    CannotCreate,
     NoTree,
     PartFailed,
     errors.EdgeError,
@@ -73,6 +76,9 @@ def _up(options: Options, settings: Settings, display: Display) -> int:
         with _databases(data, settings, display) as (database_url, redis_url, servers):
             display.step("Bringing the database to this version")
             migrate.migrate(database_url, display.detail)
+            if settings.rocketmq and settings.rocketmq_name_servers:
+                display.step("Making the topic in RocketMQ")
+                topics.create(database_url, settings, display.detail)
             pretend = options.once or settings.database_url is None
             # Chosen as late as possible: another `up` may have taken it meanwhile.
             port = None if options.once else layout.page_port(options.port)

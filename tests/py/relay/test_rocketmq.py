@@ -12,7 +12,7 @@ import pytest
 
 from relay import rocketmq
 from relay.bus import BusDown, Fate, Message
-from relay.rocketmq import Rocketmq
+from relay.buses import Rocketmq
 from tests.py.relay.contract import (
     GROUP,
     BusContract,

@@ -14,7 +14,7 @@ from uuid import uuid4
 from deploy.rocketmq.build import built
 from deploy.rocketmq.servers import PORTS, Ports, Servers
 from relay import rocketmq_topics
-from relay.rocketmq import Rocketmq
+from relay.buses import Rocketmq
 from relay.rocketmq_topics import Admin
 from tests.py.support.clusters import Run
 from tests.py.support.ports import free_ports
