@@ -13,12 +13,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 BIN       := .venv/bin
 DEMO      := .venv/.installed-demo
+DEMO_RMQ  := .venv/.installed-demo-rocketmq
 DEV       := .venv/.installed-dev
 WORKERS   ?= 2
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: install
 install: $(DEMO) ## Make .venv with everything that the demo needs
@@ -27,6 +28,10 @@ install: $(DEMO) ## Make .venv with everything that the demo needs
 .PHONY: demo
 demo: $(DEMO) ## The whole path on this machine, with a page in the browser
 	@exec $(BIN)/aivedio up
+
+.PHONY: demo-rocketmq
+demo-rocketmq: $(DEMO_RMQ) ## The same over a real RocketMQ; needs Java and Maven
+	@exec $(BIN)/python -m deploy.rocketmq run -- $(BIN)/aivedio up
 
 .PHONY: check
 check: lint test ## Everything CI runs, in CI's order
@@ -57,13 +62,18 @@ test-long: $(DEV) packages ## The tests that take minutes each
 bench: $(DEV) packages ## Rates and latencies on this machine, as ratios, into bench.json
 	@$(BIN)/python -m tests.bench
 
+.PHONY: docs
+docs: $(DEV) ## Make docs/sql.md again from the catalog
+	@$(BIN)/python -m tests.py.support.docs
+
 .PHONY: lock
 lock: $(DEV) ## Pin what .venv holds now into constraints.txt
 	@$(BIN)/python deploy/lock.py $(BIN)/python > constraints.new && mv constraints.new constraints.txt
 
 .PHONY: packages
-packages:
+packages: $(DEV)
 	@tests/install_packages.sh
+	@$(BIN)/python -m deploy.rocketmq fetch
 
 .PHONY: clean
 clean: ## Remove .venv and every cache
@@ -73,6 +83,10 @@ $(DEMO): pyproject.toml constraints.txt deploy/venv.sh
 	@deploy/venv.sh embedded
 	@touch $@
 
+$(DEMO_RMQ): pyproject.toml constraints.txt deploy/venv.sh
+	@deploy/venv.sh embedded,rocketmq
+	@touch $(DEMO) $@
+
 $(DEV): pyproject.toml constraints.txt deploy/venv.sh
 	@deploy/venv.sh dev
-	@touch $(DEMO) $@
+	@touch $(DEMO) $(DEMO_RMQ) $@

@@ -31,6 +31,8 @@ check() {
   need chromium command -v chromium
   need chromium-driver command -v chromedriver
   need curl command -v curl
+  need openjdk-17-jdk-headless command -v javac
+  need maven command -v mvn
 }
 
 check

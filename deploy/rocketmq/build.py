@@ -35,9 +35,17 @@ def cache() -> Path:
     return (Path(given) if given else Path(home) / "aivedio") / "rocketmq"
 
 
+def found() -> Path:
+    """Return the folder with `loopback-only.jar` and `lib/`, or raise CannotBuild."""
+    place = cache() / _version()
+    if not place.is_dir():
+        raise CannotBuild("RocketMQ is not here yet: run `python -m deploy.rocketmq fetch`")
+    return place
+
+
 def built(say: Say) -> Path:
     """
-    Return the folder with `loopback-only.jar` and `lib/`, building it if it is not there.
+    Return what `found` does, building it if it is not there.
 
     Raises CannotBuild when Java or Maven is missing, or Maven Central cannot be reached.
     """

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from deploy.rocketmq.build import built
+from deploy.rocketmq.build import found as installed
 from deploy.rocketmq.servers import PORTS, Ports, Servers
 from relay import rocketmq_topics
 from relay.buses import Rocketmq
@@ -96,11 +96,11 @@ def broker(run: Run) -> Broker:
     with run.lock("rocketmq"):
         if card.exists():
             known = json.loads(card.read_text())
-            servers = Servers(built(_silent), Path(known["folder"]), Ports(*known["ports"]))
+            servers = Servers(installed(), Path(known["folder"]), Ports(*known["ports"]))
             return Broker(run, servers)
         folder = run.folder / "rocketmq-data"
         ports = Ports.from_base(free_ports(PORTS))
-        found = Broker(run, Servers(built(_silent), folder, ports))
+        found = Broker(run, Servers(installed(), folder, ports))
         found.servers.prepare()
         found.start()
         card.write_text(
@@ -112,7 +112,3 @@ def broker(run: Run) -> Broker:
             )
         )
         return found
-
-
-def _silent(_line: str) -> None:
-    """Take what a build says; a test session has built before."""
