@@ -4,7 +4,7 @@
  * The credentials that may not be used freely now: their circuit is not closed. One whose rest is over, or whose probe
  * was never answered, may be probed with one request; the others may not be used at all.
  *
- * Called by   _choose_submits
+ * Called by   _choose_submits, _waiting_reasons
  * Writes      nothing
  * Locks       nothing
  */

@@ -100,6 +100,8 @@ begin
         else attempt.last_callback_at
       end,
       poll_failures     = case when v_observed is null then attempt.poll_failures else 0 end,
+      repeated_callbacks = attempt.repeated_callbacks
+        + (p_verdict = 'duplicate' and p_observation.source = 'webhook')::integer,
       updated_at        = v_now
   where attempt.id = p_attempt.id;
 end;

@@ -1,7 +1,8 @@
 /*
  * Stage 90 · operate · pipeline_status
  *
- * The whole path in one look: what waits in each stage and for how long, open alarms and cases.
+ * The whole path in one look: what waits in each stage and for how long, tasks that are under way, open alarms and
+ * cases. It reads what is open, however much is over.
  *
  * Called by   aivedio status; operators
  * Writes      nothing
@@ -68,7 +69,12 @@ as $pipeline_status$
     ),
     'tasks', (
       select coalesce(pg_catalog.jsonb_object_agg(known.status, known.count), '{}')
-      from (select task.status, count(*) from aivedio.generation_tasks as task group by task.status) as known
+      from (
+        select task.status, count(*)
+        from aivedio.generation_tasks as task
+        where task.terminal_at is null
+        group by task.status
+      ) as known
     ),
     'alarms', (
       select coalesce(
