@@ -1,5 +1,5 @@
 """
-Prints docs/sql.md: the SQL functions that may be called, as the catalog of a database describes them.
+Prints docs/sql.md: the SQL functions that may be called, as a database's catalog describes them.
 
     python deploy/sql_page.py DATABASE_URL > docs/sql.md
 
@@ -18,9 +18,11 @@ from psycopg.rows import class_row
 OPENING = """\
 # The SQL functions
 
-Made by `make docs` from the catalog; the same rows come from `select * from aivedio.describe()`, and those of one role from
-`aivedio.describe('operator')`. Functions are the interface: tables are private and change without notice. Every function that changes
-something by hand wants to know who and why, and leaves a row in `operator_actions`. Errors are listed in [db/ERRORS.md](../db/ERRORS.md).
+Made by `make docs` from the catalog; the same rows come from `select * from aivedio.describe()`,
+and those of one role from `aivedio.describe('operator')`. Functions are the interface: tables are
+private and change without notice. Every function that changes something by hand wants to know who
+and why, and leaves a row in `operator_actions`. Errors are listed in
+[db/ERRORS.md](../db/ERRORS.md).
 
 Roles are named without their prefix: `operator` stands for `aivedio_operator`.
 """
@@ -85,7 +87,8 @@ def _stages(functions: list[Function]) -> Iterable[str]:
 def _entry(one: Function) -> str:
     roles = ", ".join(one.roles or ["owner only"])
     meaning = one.meaning.replace("|", "\\|")
-    return f"- **{one.name}** ({roles})  \n  `{one.name}({one.arguments})` → `{one.returns}`  \n  {meaning}\n"
+    call = f"`{one.name}({one.arguments})` → `{one.returns}`"
+    return f"- **{one.name}** ({roles})  \n  {call}  \n  {meaning}\n"
 
 
 if __name__ == "__main__":
