@@ -40,7 +40,7 @@ select aivedio.define_provider('fal', $profile$
     "cap_s": 300,
     "not_found_grace_s": 60,
     "then": {
-      "when": "$.status == \"COMPLETED\" && !exists($.error ? (@ != null && @ != \"\")) && !exists($.error_type ? (@ != null))",
+      "when": "$.status == \"COMPLETED\" && !exists($.error ? (@ != null && (@.type() != \"string\" || @ != \"\"))) && !exists($.error_type ? (@ != null))",
       "method": "GET",
       "path": "/{+app}/requests/{provider_task_id}",
       "into": "payload",
@@ -82,7 +82,7 @@ select aivedio.define_provider('fal', $profile$
     "poll": {"IN_QUEUE": "queued", "IN_PROGRESS": "running", "COMPLETED": "succeeded"}
   },
   "hidden_failures": [
-    {"when": "exists($.error ? (@ != null && @ != \"\")) || exists($.error_type ? (@ != null))"}
+    {"when": "exists($.error ? (@ != null && (@.type() != \"string\" || @ != \"\"))) || exists($.error_type ? (@ != null))"}
   ],
   "success_needs_output": true,
   "errors": [

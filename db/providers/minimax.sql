@@ -47,7 +47,7 @@ select aivedio.define_provider('minimax', $profile$
     "cap_s": 300,
     "not_found_grace_s": 60,
     "then": {
-      "when": "$.status == \"Success\" && exists($.file_id ? (@ != null && @ != \"\"))",
+      "when": "$.status == \"Success\" && exists($.file_id ? (@ != null && (@.type() == \"number\" || @ != \"\")))",
       "method": "GET",
       "path": "/v1/files/retrieve",
       "query": {"file_id": "{answer.file_id}"},

@@ -2,7 +2,7 @@
 begin;
 \ir support/fixtures.sql
 \ir support/examples.sql
-select plan(26);
+select plan(33);
 
 insert into example (source, body, expected, why) values
   ('poll', '{"status": "IN_QUEUE", "request_id": "r1", "queue_position": 0, "response_url": "https://queue.fal.run/fal-ai/m/requests/r1"}',
@@ -11,6 +11,8 @@ insert into example (source, body, expected, why) values
     '{"task": "r1", "word": "IN_PROGRESS", "status": "running"}', 'runs'),
   ('poll', '{"status": "COMPLETED", "request_id": "r1", "logs": null, "metrics": {"inference_time": 17.8}, "error": "took too long", "error_type": "request_timeout"}',
     '{"task": "r1", "word": "COMPLETED", "status": "failed", "class": "provider_timeout", "code": "timed_out", "detail": "took too long"}', 'COMPLETED with an error is a failure'),
+  ('poll', '{"status": "COMPLETED", "request_id": "r1", "error": {"message": "boom"}}',
+    '{"task": "r1", "word": "COMPLETED", "status": "failed", "class": "provider_failed", "code": "provider_failed", "detail": "{\"message\": \"boom\"}"}', 'whatever shape it has'),
   ('poll', '{"status": "COMPLETED", "request_id": "r1", "error_type": "runner_crash"}',
     '{"task": "r1", "word": "COMPLETED", "status": "failed", "class": "provider_failed", "code": "provider_failed"}', 'an error''s type alone is one, too'),
   ('poll', '{"status": "COMPLETED", "request_id": "r1", "error": null, "payload": {"video": {"url": "https://v3.fal.media/o.mp4", "content_type": "video/mp4"}, "seed": 7}}',
@@ -45,6 +47,20 @@ select pg_temp.judge('fal');
 -- The status of the result's own request.
 select is(aivedio._http_meaning(aivedio._profile('fal'), 'poll.then', given.status), given.meaning, format('a result with %s: %s', given.status, given.meaning))
 from (values (200, 'body'), (422, 'failed'), (404, 'not_found'), (429, 'throttled'), (504, 'retry')) as given (status, meaning);
+
+-- When the result is asked for.
+select is(
+  coalesce(jsonb_path_match(given.body, (aivedio._profile('fal') #>> '{poll,then,when}')::jsonpath), false), given.asked,
+  format('%s: %s', given.body, case when given.asked then 'the result is asked for' else 'no result' end)
+)
+from (values
+  ('{"status": "COMPLETED"}'::jsonb, true),
+  ('{"status": "COMPLETED", "error": null, "error_type": null}', true),
+  ('{"status": "COMPLETED", "error": ""}', true),
+  ('{"status": "COMPLETED", "error": "boom"}', false),
+  ('{"status": "COMPLETED", "error": {"message": "boom"}}', false),
+  ('{"status": "IN_PROGRESS"}', false)
+) as given (body, asked);
 
 select is(
   pg_temp.kept('fal', '{"request_id": "r1", "status": "OK", "payload": {"video": {"url": "https://v3.fal.media/o.mp4"}, "prompt": "private"}}'),
