@@ -73,10 +73,33 @@ async def run(
     provider shows it, `endpoint` where callbacks go that are the account's. `speed` divides every
     duration of a job: at 10 a job of 12 s takes 1.2 s.
     """
-    speaker = DIALECTS[dialect](Account(token, secret, endpoint))
-    async with open_studio(speaker, Clock(speed), max_jobs) as studio:
+    await serve(
+        host=host,
+        port=port,
+        dialect=DIALECTS[dialect](Account(token, secret, endpoint)),
+        speed=speed,
+        max_jobs=max_jobs,
+        stopping=stopping,
+        ready=ready,
+    )
+
+
+async def serve(
+    *,
+    host: str,
+    port: int,
+    dialect: Dialect,
+    speed: float = 1.0,
+    max_jobs: int = MAX_JOBS,
+    opened: Callable[[Studio], None] = lambda studio: None,
+    stopping: asyncio.Event,
+    ready: Callable[[bool], None],
+) -> None:
+    """Serve a dialect until `stopping`; `opened` gets the studio of all its jobs."""
+    async with open_studio(dialect, Clock(speed), max_jobs) as studio:
+        opened(studio)
         config = uvicorn.Config(
-            build(studio, speaker),
+            build(studio, dialect),
             log_config=None,
             access_log=False,
             lifespan="off",

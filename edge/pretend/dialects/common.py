@@ -38,12 +38,14 @@ class Account:
     """
     A caller's account: its API token and its signing secret as the provider shows it.
 
-    `endpoint` takes the callbacks of providers where they are the account's, not the job's.
+    `endpoint` takes the callbacks of providers where they are the account's, not the job's;
+    `audience` is whom signed tokens are for, where there are any.
     """
 
     token: str
     secret: str = ""
     endpoint: str | None = None
+    audience: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,15 @@ class Dialect:
     # A job that was canceled, or one that was over, is not found any more.
     cancel_erases: ClassVar[bool] = False
     cancel_erases_ended: ClassVar[bool] = False
+
+    # What a caller can tell apart, and what its provider documents.
+    shows_queue: ClassVar[bool] = True
+    shows_progress: ClassVar[bool] = False
+    documents_cancel: ClassVar[bool] = True
+    giving_up_cancels: ClassVar[bool] = False
+    tells_failure: ClassVar[bool] = True
+    signs: ClassVar[bool] = False
+    signs_time: ClassVar[bool] = True
 
     words: ClassVar[Words] = {}
     created_status: ClassVar[int] = 200

@@ -40,6 +40,8 @@ class Fal(Dialect):
     retry_pauses = (15.0, 30.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1200.0, 1800.0, 2400.0)
     cancelable = frozenset({Phase.QUEUED, Phase.RUNNING})
     refused_status = 422
+    documents_cancel = False
+    signs = True
     words = {Phase.QUEUED: "IN_QUEUE", Phase.RUNNING: "IN_PROGRESS"} | dict.fromkeys(
         (Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELED, Phase.ABORTED), "COMPLETED"
     )

@@ -32,6 +32,8 @@ class HeyGen(Dialect):
     cancel_erases_ended = True
     moments = frozenset({Moment.COMPLETED})
     retry_pauses = (1.0, 2.0, 4.0, 8.0, 16.0, 60.0, 300.0, 3600.0)
+    signs = True
+    signs_time = False
     words = {
         Phase.QUEUED: "pending",
         Phase.RUNNING: "processing",

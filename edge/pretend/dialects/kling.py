@@ -34,6 +34,7 @@ class Kling(Dialect):
     file_lifetime_s = RETENTION_S
     id_alphabet = "0123456789"
     id_length = 18
+    signs = True
     words = {
         Phase.QUEUED: "submitted",
         Phase.RUNNING: "processing",

@@ -44,6 +44,9 @@ class Mux(Dialect):
     created_status = 201
     moments = frozenset({Moment.START, Moment.COMPLETED})
     retry_pauses = (1.0, 2.0, 4.0, 8.0, 16.0, 60.0, 300.0, 3600.0)
+    shows_queue = False
+    shows_progress = True
+    signs = True
     words = {
         Phase.QUEUED: "preparing",
         Phase.RUNNING: "preparing",

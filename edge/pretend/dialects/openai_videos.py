@@ -37,6 +37,8 @@ class OpenAiVideos(Dialect):
     file_lifetime_s = 3600.0
     retry_pauses = (1.0, 2.0, 4.0, 8.0, 16.0, 60.0, 300.0, 3600.0)
     id_prefix = "video_"
+    shows_progress = True
+    signs = True
     words = {
         Phase.QUEUED: "queued",
         Phase.RUNNING: "in_progress",

@@ -60,6 +60,9 @@ class Replicate(Dialect):
     )
     asks = "/v1/predictions/{id}"
     words = _WORDS
+    shows_progress = True
+    giving_up_cancels = True
+    signs = True
     created_status = 201
     refused_status = 422
     file_lifetime_s = RETENTION_S

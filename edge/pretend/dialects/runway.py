@@ -27,6 +27,7 @@ class Runway(Dialect):
     asks = "/v1/tasks/{id}"
     cancels = ("DELETE", "/v1/tasks/{id}")
     cancel_erases = True
+    shows_progress = True
     cancel_erases_ended = True
     moments: ClassVar[frozenset[Moment]] = frozenset()
     words = {

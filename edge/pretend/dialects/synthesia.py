@@ -33,6 +33,8 @@ class Synthesia(Dialect):
     created_status = 201
     moments = frozenset({Moment.COMPLETED})
     retry_pauses = (60.0, 540.0)
+    shows_queue = False
+    signs = True
     words = {
         Phase.QUEUED: "in_progress",
         Phase.RUNNING: "in_progress",

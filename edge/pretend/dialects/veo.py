@@ -42,6 +42,9 @@ class Veo(Dialect):
     moments = frozenset({Moment.COMPLETED})
     file_lifetime_s = RETENTION_S
     retry_pauses = (1.0, 2.0, 4.0, 8.0, 16.0, 60.0, 300.0, 3600.0)
+    shows_queue = False
+    tells_failure = False
+    signs = True
     words = {phase: str(phase) for phase in Phase}
 
     def __init__(self, account: Account) -> None:
@@ -123,7 +126,7 @@ class Veo(Dialect):
             return standard_webhooks(self._key, sending)
         claims = {
             "iss": "https://generativelanguage.googleapis.com",
-            "aud": sending.url,
+            "aud": self.account.audience or sending.url,
             "iat": sending.at,
             "exp": sending.at + timedelta(minutes=5),
         }

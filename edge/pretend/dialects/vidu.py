@@ -32,6 +32,8 @@ class Vidu(Dialect):
     asks = "/ent/v2/tasks/{id}/creations"
     cancels = ("POST", "/ent/v2/tasks/{id}/cancel")
     cancelable = frozenset({Phase.QUEUED})
+    documents_cancel = False
+    signs = True
     words = {
         Phase.QUEUED: "queueing",
         Phase.RUNNING: "processing",
