@@ -169,10 +169,34 @@ def _consume(settings: Settings) -> Main:
 
 
 def _gateway(settings: Settings) -> Main:
-    from edge.gateway import serve
+    from edge.gateway import keys, places, serve
 
-    assert settings.public_url is not None and settings.jwt_secret is not None
-    public_url, jwt_secret = settings.public_url, settings.jwt_secret.get_secret_value()
+    if not (settings.jwt_secret or settings.jwt_public_keys or settings.jwt_jwks_url):
+        required(settings, "jwt_secret")
+    if settings.jwt_secret_previous:
+        required(settings, "jwt_secret")
+    secrets = [one for one in (settings.jwt_secret, settings.jwt_secret_previous) if one]
+    if settings.jwt_jwks_url and not settings.local:
+        if not settings.jwt_jwks_url.startswith("https://"):
+            raise BadSettings("AIVEDIO_JWT_JWKS_URL must be an https address.")
+    try:
+        checked = keys.Keys(
+            [one.get_secret_value() for one in secrets],
+            [keys.pem_file(path) for path in settings.jwt_public_keys],
+            jwks_url=settings.jwt_jwks_url,
+            issuer=settings.jwt_issuer,
+            audience=settings.jwt_audience,
+        )
+    except ValueError as error:
+        raise BadSettings(f"Session tokens cannot be checked: {error}.") from None
+    caps = places.Caps(
+        process=settings.most_streams,
+        tenant=settings.most_streams_of_tenant,
+        user=settings.most_streams_of_user,
+        device=settings.most_streams_of_device,
+    )
+    assert settings.public_url is not None
+    public_url = settings.public_url
     host, port = split_listen(settings.gateway_listen)
     return lambda stopping, ready: serve.run(
         database_url=database_url(settings),
@@ -180,9 +204,11 @@ def _gateway(settings: Settings) -> Main:
         host=host,
         port=port,
         public_url=public_url,
-        jwt_secret=jwt_secret,
+        keys=checked,
+        proxies=settings.proxies,
         local=settings.local,
         drain_seconds=settings.drain_seconds,
+        caps=caps,
         stopping=stopping,
         ready=ready,
     )
@@ -238,7 +264,7 @@ PROCESSES: dict[str, Process] = {
         Process(
             "gateway",
             "Show browsers their jobs, live.",
-            ("database_url", "redis_url", "public_url", "jwt_secret"),
+            ("database_url", "redis_url", "public_url"),
             _gateway,
         ),
         Process("upkeep", "Keep the database tidy.", _DATABASE, _upkeep),

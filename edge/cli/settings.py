@@ -128,6 +128,27 @@ class Settings(BaseSettings):
         min_length=32,
         description="key of HS256 session tokens, 32 characters or more",
     )
+    jwt_secret_previous: SecretStr | None = Field(
+        default=None, min_length=32, description="the key before it, while its tokens last"
+    )
+    jwt_public_keys: Annotated[list[Path], NoDecode, BeforeValidator(_listed)] = Field(
+        default_factory=list, description="PEM files with the keys of RS256 and ES256 tokens"
+    )
+    jwt_jwks_url: Annotated[str, AfterValidator(_web_url)] | None = Field(
+        default=None, description="where the keys of RS256 and ES256 tokens are published"
+    )
+    jwt_issuer: str | None = Field(default=None, description="iss of RS256 and ES256 tokens")
+    jwt_audience: str | None = Field(default=None, description="aud of RS256 and ES256 tokens")
+    most_streams: int = Field(
+        default=20_000, gt=0, description="streams that one gateway process holds"
+    )
+    most_streams_of_tenant: int = Field(
+        default=20_000, gt=0, description="of them, those of one tenant"
+    )
+    most_streams_of_user: int = Field(default=50, gt=0, description="of them, those of one user")
+    most_streams_of_device: int = Field(
+        default=20, gt=0, description="of them, those of one session"
+    )
     trusted_proxies: Annotated[list[IPvAnyNetwork], NoDecode, BeforeValidator(_listed)] = Field(
         default_factory=list, description="networks whose X-Forwarded-* headers are believed"
     )
@@ -150,6 +171,20 @@ class Settings(BaseSettings):
         """The trusted networks as the standard library's type."""
         return list(self.trusted_proxies)
 
+    @property
+    def rocketmq(self) -> Rocketmq | None:
+        """The RocketMQ cluster that is the bus, if one is named."""
+        if not self.rocketmq_endpoints:
+            return None
+        secret = self.rocketmq_secret_key
+        return Rocketmq(
+            self.rocketmq_endpoints,
+            self.rocketmq_prefix,
+            self.rocketmq_access_key,
+            secret.get_secret_value() if secret else None,
+            self.rocketmq_tls,
+        )
+
 
 def load() -> Settings:
     """
@@ -171,20 +206,6 @@ def required(settings: Settings, *fields: str) -> None:
     if missing:
         lines = [_explain(field) for field in missing]
         raise BadSettings(
-    @property
-    def rocketmq(self) -> Rocketmq | None:
-        """The RocketMQ cluster that is the bus, if one is named."""
-        if not self.rocketmq_endpoints:
-            return None
-        secret = self.rocketmq_secret_key
-        return Rocketmq(
-            self.rocketmq_endpoints,
-            self.rocketmq_prefix,
-            self.rocketmq_access_key,
-            secret.get_secret_value() if secret else None,
-            self.rocketmq_tls,
-        )
-
             "This command needs:\n\n"
             + "\n".join(lines)
             + "\n\nSet it in the environment, or run `aivedio up`, which brings its own servers."

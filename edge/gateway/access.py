@@ -22,13 +22,14 @@ import hashlib
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import jwt
 from starlette.requests import Request
 
+from edge.gateway.keys import Keys
 from edge.gateway.problems import Problem
 from edge.gateway.store import Grant, Redeemed, Store
 
@@ -37,39 +38,8 @@ SESSION_S = 12 * 3600
 # The longest life of a one-time token, and how long a stream lasts that names no end.
 TOKEN_S = 60
 STREAM_S = 3600
-LEEWAY_S = 5
 _LONGEST_TOKEN = 8192
 _MAY_CHANGE = frozenset({"member", "operator"})
-
-
-class Keys(Protocol):
-    """What session tokens are checked with. Each kind of key admits its own algorithms only."""
-
-    def claims(self, token: str) -> dict[str, Any]:
-        """Return the verified claims. Raises `jwt.InvalidTokenError`."""
-
-
-class SecretKey:
-    """One shared secret (HS256), with which the gateway also makes the tokens of logins."""
-
-    def __init__(self, secret: str) -> None:
-        if len(secret.encode()) < 32:
-            raise ValueError("the secret of session tokens needs 32 bytes or more")
-        self._secret = secret
-
-    def claims(self, token: str) -> dict[str, Any]:
-        """Return the verified claims. Raises `jwt.InvalidTokenError`."""
-        return jwt.decode(
-            token,
-            self._secret,
-            algorithms=["HS256"],
-            leeway=LEEWAY_S,
-            options={"require": ["sub", "tenant", "sid", "iat", "exp"], "verify_aud": False},
-        )
-
-    def sign(self, claims: dict[str, Any]) -> str:
-        """Return a session token."""
-        return jwt.encode(claims, self._secret, algorithm="HS256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +77,15 @@ class Access:
         self._scheme = url.scheme
         self._origin = f"{url.scheme}://{url.netloc}"
 
-    def identify(self, request: Request) -> Identity:
+    async def identify(self, request: Request) -> Identity:
         """Return whose request this is. Raises `Problem` unauthenticated."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            return self._session(token.strip(), by_cookie=False)
+            return await self._session(token.strip(), by_cookie=False)
         cookie = request.cookies.get(COOKIE)
         if kind or not cookie:
             raise Problem("unauthenticated")
-        return self._session(cookie, by_cookie=True)
+        return await self._session(cookie, by_cookie=True)
 
     async def identify_stream(
         self, request: Request, project: UUID, *, talks: bool = False
@@ -128,7 +98,7 @@ class Access:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "stream":
             if kind or "token" not in request.query_params:
-                identity = self.identify(request)
+                identity = await self.identify(request)
                 if talks:
                     self.require_same_site(request, identity)
                 else:
@@ -192,7 +162,7 @@ class Access:
     async def log_in(self, token: str) -> tuple[str, list[str]] | None:
         """Redeem a login token: return a session token and the projects it names, or None."""
         redeemed = await self._redeem("login", token)
-        if redeemed is None or not isinstance(self._keys, SecretKey):
+        if redeemed is None or not self._keys.can_sign:
             return None
         projects = redeemed.claims.get("projects") or []
         if redeemed.project_id is not None and str(redeemed.project_id) not in projects:
@@ -215,11 +185,11 @@ class Access:
             return None
         return await self._store.redeem(purpose, _digest(token))
 
-    def _session(self, token: str, *, by_cookie: bool) -> Identity:
+    async def _session(self, token: str, *, by_cookie: bool) -> Identity:
         if len(token) > _LONGEST_TOKEN:
             raise Problem("unauthenticated")
         try:
-            claims = self._keys.claims(token)
+            claims = await self._keys.claims(token)
             return Identity(
                 user=UUID(claims["sub"]),
                 tenant=UUID(claims["tenant"]),

@@ -19,23 +19,22 @@ from `traceparent` or `x-request-id` where they are sound, and goes into logs an
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 import orjson
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from edge import errors, logs
-from edge.gateway import asked, metrics, pages, problems
+from edge import logs
+from edge.buckets import Buckets, Rate
+from edge.gateway import asked, pages
 from edge.gateway.access import COOKIE, SESSION_S, Access, Identity
 from edge.gateway.commands import Commands, outcome
+from edge.gateway.envelope import HANDLERS, Raw, Traced
 from edge.gateway.event_stream import EventStream
 from edge.gateway.hub import Hub
 from edge.gateway.hubs import Hubs
@@ -45,7 +44,7 @@ from edge.gateway.socket_stream import SocketStream
 from edge.gateway.store import Applied, Grant, Store
 from edge.gateway.stream import Stream
 from edge.gateway.streams import Streams
-from edge.gateway.takeover import EXTENSION
+from edge.intake.origin import Network, origin
 
 logger = logs.get(__name__)
 
@@ -54,19 +53,31 @@ DEFAULT_MODEL = "wan-video/wan-2.2-t2v-fast"
 # How long a newcomer waits for its project's stream to be read.
 OPEN_WITHIN_S = 5.0
 
-_NO_STORE = {"cache-control": "no-store"}
+# Login links that one address may try, and stream tokens that one user may have made.
+LOGINS = Rate(per_second=1, burst=30)
+TOKENS = Rate(per_second=5, burst=100)
 
-_HTTP_CODES = {404: "not_found", 405: "method_not_allowed"}
+_NO_STORE = {"cache-control": "no-store"}
 
 
 class Gateway:
     """The routes and what they need."""
 
-    def __init__(self, store: Store, access: Access, hubs: Hubs, streams: Streams) -> None:
+    def __init__(
+        self,
+        store: Store,
+        access: Access,
+        hubs: Hubs,
+        streams: Streams,
+        proxies: Sequence[Network] = (),
+    ) -> None:
         self._store = store
         self._access = access
         self._hubs = hubs
         self._streams = streams
+        self._proxies = proxies
+        self._logins = Buckets(LOGINS)
+        self._tokens = Buckets(TOKENS)
         self._commands = Commands(store, access)
         self._snapshots: Shared[bytes | None] = Shared()
 
@@ -81,21 +92,14 @@ class Gateway:
             Route(f"{project}/tasks/{{task}}/cancel", self.cancel_task, methods=["POST"]),
             Route(f"{project}/tasks/{{task}}/retry", self.retry_task, methods=["POST"]),
             Route(f"{project}/stream-tokens", self.stream_token, methods=["POST"]),
-            Route(f"{project}/events", _Raw(self.events), methods=["GET"]),
-            Route(f"{project}/ws", _Raw(self.socket), methods=["GET"]),
+            Route(f"{project}/events", Raw(self.events), methods=["GET"]),
+            Route(f"{project}/ws", Raw(self.socket), methods=["GET"]),
             Route("/me", self.me, methods=["GET"]),
             Route("/login", self.login, methods=["GET"]),
             Route("/", static.index, methods=["GET"]),
             Route("/static/{path:path}", static.file, methods=["GET"]),
         ]
-        handlers: Any = {
-            Problem: _on_problem,
-            errors.EdgeError: _on_edge_error,
-            HTTPException: _on_http_exception,
-            ClientDisconnect: _on_disconnect,
-            Exception: _on_mistake,
-        }
-        return Traced(Starlette(routes=routes, exception_handlers=handlers))
+        return Traced(Starlette(routes=routes, exception_handlers=HANDLERS))
 
     async def close(self) -> None:
         """End what is under way for clients of WebSockets."""
@@ -181,6 +185,7 @@ class Gateway:
         """Make a token that opens one stream of this project."""
         identity, grant = await self._enter(request)
         self._access.require_same_site(request, identity)
+        _spend(self._tokens, f"{grant.tenant}/{grant.user}")
         token = await self._access.stream_token(identity, grant)
         return Response(orjson.dumps(token), 201, _NO_STORE, "application/json")
 
@@ -268,7 +273,7 @@ class Gateway:
 
     async def me(self, request: Request) -> Response:
         """Answer with who asks."""
-        identity = self._access.identify(request)
+        identity = await self._access.identify(request)
         body = {
             "user": str(identity.user),
             "tenant": str(identity.tenant),
@@ -279,10 +284,12 @@ class Gateway:
 
     async def login(self, request: Request) -> Response:
         """Turn a one-time link into a session, and lead to the page."""
+        _spend(self._logins, origin(request, self._proxies).source)
         session = await self._access.log_in(request.query_params.get("token", ""))
         if session is None:
             # A used link in a browser that it has logged in already leads to the page all the same.
-            projects = [str(project) for project in self._access.identify(request).projects]
+            identity = await self._access.identify(request)
+            projects = [str(project) for project in identity.projects]
             answer = _to_page(projects)
         else:
             token, projects = session
@@ -298,86 +305,20 @@ class Gateway:
         return answer
 
     async def _enter(self, request: Request, *, change: bool = False) -> tuple[Identity, Grant]:
-        identity = self._access.identify(request)
+        identity = await self._access.identify(request)
         project = asked.path_id(request, "project")
         if change:
             self._access.require_same_site(request, identity)
         return identity, await self._access.permit(identity, project, change=change)
 
 
-class Traced:
-    """The outermost layer: gives each request its trace id, and takes the take-over aside."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        if scope["type"] != "http":
-            return
-        take = (scope.get("extensions") or {}).pop(EXTENSION, None)
-        trace_id = asked.trace_id_in(scope["headers"])
-        scope["state"] = {**scope.get("state", {}), "trace_id": trace_id}
-        if take is not None:
-            # Only here `send` is still the request's own, by which uvicorn knows it.
-            scope["state"]["take"] = partial(take, send.__self__)  # type: ignore[attr-defined]
-
-        async def send_traced(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message.get("headers", ()),
-                    (b"x-request-id", trace_id.encode()),
-                ]
-            await send(message)
-
-        try:
-            with logs.tracing(trace_id):
-                await self._app(scope, receive, send_traced)
-        finally:
-            # A reference cycle otherwise, of everything that belonged to the request.
-            scope["state"].pop("take", None)
-
-
-class _Raw:
-    """An endpoint that Starlette calls as an ASGI application, not with a request."""
-
-    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
+def _spend(buckets: Buckets, key: str) -> None:
+    wait = buckets.take(key)
+    if wait:
+        raise Problem("too_many_requests", retry_after=wait)
 
 
 def _to_page(projects: list[str]) -> Response:
     path = f"/?project={projects[0]}" if projects else "/"
     headers = {**_NO_STORE, "referrer-policy": "no-referrer"}
     return RedirectResponse(path, 303, headers)
-
-
-async def _on_problem(request: Request, problem: Problem) -> Response:
-    metrics.REFUSED.labels(problem.code).inc()
-    answer = problem.response(asked.trace_id(request))
-    if "upgrade" in request.headers:
-        # The parser reads nothing after a request that wanted another protocol.
-        answer.headers["connection"] = "close"
-    return answer
-
-
-async def _on_edge_error(request: Request, error: errors.EdgeError) -> Response:
-    problem = problems.of(error)
-    if problem.status >= 500:
-        logger.warning("request failed", kind=type(error).__name__, code=error.code)
-    return await _on_problem(request, problem)
-
-
-async def _on_http_exception(request: Request, error: HTTPException) -> Response:
-    return await _on_problem(request, Problem(_HTTP_CODES.get(error.status_code, "bad_request")))
-
-
-async def _on_mistake(request: Request, error: Exception) -> Response:
-    # Starlette raises it again once it is answered, so that it is logged with its traceback.
-    return await _on_problem(request, Problem("internal"))
-
-
-async def _on_disconnect(request: Request, error: ClientDisconnect) -> Response:
-    return Response(status_code=400)

@@ -201,7 +201,8 @@ class Hub:
             assert self._audience is not None
             audience = self._audience
             if not page.complete or not _extend(audience.ring, page.events):
-                self._fork(page.reason or "gap")
+                self.collapse(page.reason or "gap")
+                self._open(None)
                 return
             self._again |= page.more
         self._grown(audience)
@@ -275,14 +276,15 @@ class Hub:
         self._back = Read(self, "back", self._generation, self._number, floor, limit)
         self._read(self._back)
 
-    def _fork(self, reason: str) -> None:
-        assert self._audience is not None
-        for group in (self._audience.dismiss(), self._ahead, self._behind):
+    def collapse(self, reason: str) -> None:
+        """Forget the chain; every connection is kept until `retry`, and reset then (R9)."""
+        told = self._audience.dismiss() if self._audience else []
+        for group in (told, self._ahead, self._behind):
             self._forked.update(dict.fromkeys(group, reason))
         self._ahead.clear()
         self._behind.clear()
+        self._generation += 1
         self._clear()
-        self._open(None)
 
     def _shrink(self, audience: Audience) -> None:
         if audience.shrink(pinned=self._back is not None):

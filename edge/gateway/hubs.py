@@ -213,16 +213,26 @@ class Hubs:
             except Exception:
                 logger.exception("read failed unexpectedly")
         if page is None:
-            metrics.FAILED_READS.inc()
             read.hub.failed(read)
-            self._broken.add(read.hub)
-            if self._retrying is None or self._retrying.done():
-                self._retrying = asyncio.get_running_loop().create_task(self._retry())
+            self._try_again(read.hub)
             return
         self.newest = max(self.newest, page.last_event_id)
-        read.hub.answered(read, page)
+        try:
+            read.hub.answered(read, page)
+        except Exception:
+            # Whatever state that left the hub in, it must not wait for ever.
+            logger.exception("hub failed at an answer")
+            read.hub.collapse("mistake")
+            self._try_again(read.hub)
+            return
         if read.hub.last is not None and (known := self._opening.pop(read.hub, None)):
             known.set_result(None)
+
+    def _try_again(self, hub: Hub) -> None:
+        metrics.FAILED_READS.inc()
+        self._broken.add(hub)
+        if self._retrying is None or self._retrying.done():
+            self._retrying = asyncio.get_running_loop().create_task(self._retry())
 
     async def _retry(self) -> None:
         """Let hubs whose reads failed ask again: first one, and the others once one succeeded."""
@@ -240,6 +250,21 @@ class Hubs:
                 await asyncio.wait(self._reads, timeout=5.0)
             if not trying & self._broken:
                 backoff.reset()
+
+    async def settle(self) -> bool:
+        """
+        Wait until what hubs ask for now was read and written; answer whether all of it was.
+
+        Twice, since a hub asks once more after a read that had begun before (R5).
+        """
+        for _ in range(2):
+            if self._reads:
+                await asyncio.wait(set(self._reads))
+        for hub in list(self._queued):
+            while hub in self._queued:
+                self._room.clear()
+                await self._room.wait()
+        return not self._broken
 
     async def close(self) -> None:
         """End the reads that are under way."""

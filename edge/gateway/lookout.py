@@ -6,8 +6,10 @@ The eye of a gateway: it asks PostgreSQL which streams moved, whatever Redis say
     compared  each 10 s, in slices: the heads of this process's own hubs, exactly, for what a
               transaction of more than 2 s kept from the window
     at once   both, after a confirmed subscription and after the event loop stood still
+    away      3 s without an answer: nobody knows what is missing, and every stream is told so;
+              told again once all heads were compared and what was missing has been written
 
-So a browser is never later than about 2 s, with bus and Redis both dead.
+So a browser is never later than about 2 s, with bus and Redis both dead, or knows that it may be.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import asyncio
 import random
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from edge import errors, logs
 from edge.backoff import pause
@@ -33,14 +36,22 @@ SLICE = 500
 WATCH_S = 30.0
 TICK_S = 0.1
 STALL_S = 1.0
+AWAY_S = 3.0
 
 
 class Lookout:
-    """Looks, regularly and when something suggests it."""
+    """
+    Looks, regularly and when something suggests it.
 
-    def __init__(self, hubs: Hubs, store: Store) -> None:
+    `tell` is told whether PostgreSQL is away.
+    """
+
+    def __init__(self, hubs: Hubs, store: Store, tell: Callable[[bool], Awaitable[None]]) -> None:
         self._hubs = hubs
         self._store = store
+        self._tell = tell
+        self._answered_at = time.monotonic()
+        self._away = False
         self._doubt = asyncio.Event()
         # (when, the largest id known then), oldest first.
         self._known: deque[tuple[float, int]] = deque()
@@ -57,12 +68,14 @@ class Lookout:
             now = time.monotonic()
             try:
                 await self._moved(now)
-                if doubted or now >= compare_at:
+                if doubted or self._away or now >= compare_at:
                     compare_at = now + COMPARE_S * random.uniform(0.9, 1.1)
                     await self._compare()
                 if now >= watch_at:
                     watch_at = now + WATCH_S * random.uniform(0.8, 1.0)
                     await self._watch()
+                if self._away:
+                    await self._return()
             except errors.EdgeError as error:
                 metrics.LOOKS.labels("any", "failed").inc()
                 logger.warning("look failed", kind=type(error).__name__, code=error.code)
@@ -85,6 +98,7 @@ class Lookout:
         since = self._since(now)
         if since:
             self._hubs.look(await self._store.moved(since))
+            self._answered_at = time.monotonic()
             metrics.LOOKS.labels("moved", "ok").inc()
         else:
             await self._compare()  # nothing is known yet that a window could start from
@@ -108,6 +122,7 @@ class Lookout:
     async def _compare_slice(self, hubs: list[Hub]) -> None:
         then = {hub.project: (hub, hub.last) for hub in hubs}
         found = {head.project_id: head for head in await self._store.heads(list(then))}
+        self._answered_at = time.monotonic()
         for project, (hub, last) in then.items():
             head = found.get(project)
             if last is not None:
@@ -117,6 +132,23 @@ class Lookout:
         watched = self._hubs.watched
         for start in range(0, len(watched), SLICE):
             await self._store.watch(watched[start : start + SLICE])
+
+    async def mind_the_silence(self, stopping: asyncio.Event) -> None:
+        """Notice when PostgreSQL answers no more, also while a question to it hangs."""
+        while not await pause(TICK_S, stopping):
+            if not self._away and time.monotonic() - self._answered_at > AWAY_S:
+                self._away = True
+                metrics.AWAY.set(1)
+                logger.warning("database away")
+                await self._tell(True)
+
+    async def _return(self) -> None:
+        """Say that PostgreSQL is back, once nothing is missing any more."""
+        if await self._hubs.settle():
+            self._away = False
+            metrics.AWAY.set(0)
+            logger.info("database back")
+            await self._tell(False)
 
     async def mind_the_loop(self, stopping: asyncio.Event) -> None:
         """Notice when the event loop stood still: messages may have been lost meanwhile."""

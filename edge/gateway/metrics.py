@@ -29,6 +29,7 @@ SUBSCRIPTIONS = Counter("aivedio_gateway_subscriptions_total", "Confirmed subscr
 DEGRADED = Gauge(
     "aivedio_gateway_degraded", "1 while no beat comes through bus and Redis: events are late."
 )
+AWAY = Gauge("aivedio_gateway_database_away", "1 while PostgreSQL gives no answer.")
 BEAT_AGE = Gauge("aivedio_gateway_beat_age_seconds", "Time since the last beat.")
 STALLS = Counter("aivedio_gateway_loop_stalls_total", "Times the event loop stood still for 1 s.")
 LOOP_LAG = Histogram(

@@ -73,9 +73,15 @@ class Pages:
             raise Problem("not_found")
         # The browser keeps a copy and asks each time whether it is still right.
         headers = {**HEADERS, "cache-control": "no-cache", "etag": file.etag}
-        if file.etag in request.headers.get("if-none-match", ""):
+        if _names(request.headers.get("if-none-match", ""), file.etag):
             return Response(status_code=304, headers=headers)
         return Response(file.body, headers=headers, media_type=file.media_type)
+
+
+def _names(given: str, etag: str) -> bool:
+    """Tell whether an If-None-Match names this copy; a proxy may have made its tag a weak one."""
+    tags = {tag.strip().removeprefix("W/") for tag in given.split(",")}
+    return etag in tags or "*" in tags
 
 
 def _read(path: Path) -> _File:

@@ -3,8 +3,8 @@ The gateway's process: start, serve, drain.
 
     start   pools and hubs; the feed and the lookout begin; the port opens; ready once the first
             reads may be made
-    serve   PostgreSQL or Redis may go and come back: streams stay open, and newcomers get 503
-            while PostgreSQL is away
+    serve   PostgreSQL or Redis may go and come back: streams stay open, and while PostgreSQL is
+            away they are told so, and newcomers get 503
     drain   not ready at once; newcomers are still taken in for `drain_seconds`, since load
             balancers learn it late; then none, and the streams are sent away, spread over as long
             again; then uvicorn ends, and so does this process
@@ -16,7 +16,7 @@ import asyncio
 import gc
 import resource
 import socket
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,14 +28,17 @@ import uvicorn
 from edge import errors, logs
 from edge.backoff import Backoff, pause
 from edge.gateway import pages, store
-from edge.gateway.access import Access, SecretKey
+from edge.gateway.access import Access
 from edge.gateway.app import Gateway
 from edge.gateway.feed import Feed
 from edge.gateway.hubs import Hubs
+from edge.gateway.keys import Keys
 from edge.gateway.lookout import Lookout
+from edge.gateway.places import Caps
 from edge.gateway.streams import Streams
 from edge.gateway.takeover import HttpProtocol
 from edge.http_server import Server
+from edge.intake.origin import Network
 from edge.listener import Listener, follow
 
 logger = logs.get(__name__)
@@ -56,22 +59,21 @@ async def run(
     host: str,
     port: int,
     public_url: str,
-    jwt_secret: str,
+    keys: Keys,
+    proxies: Sequence[Network] = (),
     local: bool = False,
     drain_seconds: float = 5.0,
-    most_streams: int = 20_000,
-    most_streams_per_user: int = 50,
+    caps: Caps | None = None,
     stopping: asyncio.Event,
     ready: Callable[[bool], None],
 ) -> None:
     """Serve until `stopping`, then drain and return."""
-    access_key = SecretKey(jwt_secret)
     _raise_descriptor_limit()
     listening = listen(host, port)
     async with store.connect(database_url) as facts:
         hubs = Hubs(facts)
-        streams = Streams(hubs, facts, most=most_streams, most_per_user=most_streams_per_user)
-        gateway = Gateway(facts, Access(access_key, facts, public_url), hubs, streams)
+        streams = Streams(hubs, facts, caps)
+        gateway = Gateway(facts, Access(keys, facts, public_url), hubs, streams, proxies)
         secure = urlsplit(public_url).scheme == "https" or not local
         server = Server(
             uvicorn.Config(
@@ -96,9 +98,10 @@ async def run(
             background.start("sweep", streams.sweep(ended))
             background.start("recheck", streams.recheck(ended))
             background.start("bell", _hear_revocations(database_url, streams, ended))
-            lookout = Lookout(hubs, facts)
+            lookout = Lookout(hubs, facts, streams.tell)
             background.start("lookout", lookout.run(ended))
             background.start("loop watch", lookout.mind_the_loop(ended))
+            background.start("silence watch", lookout.mind_the_silence(ended))
             background.start("feed", _feed(facts, redis_url, hubs, lookout, ready, stopping, ended))
             await background.until(stopping)
             ready(False)
@@ -110,6 +113,7 @@ async def run(
             server.should_exit = True
             await background.close()
             await gateway.close()
+            await keys.close()
             await hubs.close()
             listening.close()
 

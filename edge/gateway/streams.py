@@ -13,13 +13,12 @@ import asyncio
 import itertools
 import random
 import time
-from collections import Counter
-from uuid import UUID
 
 from edge import errors, logs
 from edge.backoff import pause
 from edge.gateway import metrics
 from edge.gateway.hubs import Hubs
+from edge.gateway.places import Caps, Places
 from edge.gateway.problems import Problem
 from edge.gateway.store import Grant, Store
 from edge.gateway.stream import Stream
@@ -34,6 +33,7 @@ STALL_S = 30.0
 SWEEP_S = 1.0
 RECHECK_S = 25.0
 GRANTS_AT_ONCE = 2000
+TOLD_AT_ONCE = 256
 DRAIN_TICK_S = 0.05
 # A stream that is sent away comes back after so long, so that all of them do not at once.
 COME_BACK_S = 2.0
@@ -42,16 +42,11 @@ COME_BACK_S = 2.0
 class Streams:
     """Admits, keeps and ends streams."""
 
-    def __init__(
-        self, hubs: Hubs, store: Store, *, most: int = 20_000, most_per_user: int = 50
-    ) -> None:
+    def __init__(self, hubs: Hubs, store: Store, caps: Caps | None = None) -> None:
         self._hubs = hubs
         self._store = store
-        self._most = most
-        self._most_per_user = most_per_user
+        self._places = Places(caps or Caps())
         self._open: set[Stream] = set()
-        self._per_user: Counter[tuple[UUID, UUID]] = Counter()
-        self._admitted = 0
         self._wheel: list[set[Stream]] = [set() for _ in range(SLOTS)]
         self._next_slot = random.randrange(SLOTS)
         self._doubt = asyncio.Event()
@@ -73,23 +68,13 @@ class Streams:
 
         Raises `Problem` when there is none. Nobody is sent away for a newcomer.
         """
-        user = (grant.tenant, grant.user)
         if self._refusing:
             raise Problem("stopping", retry_after=COME_BACK_S)
-        if self._admitted >= self._most:
-            raise Problem("full", retry_after=5.0)
-        if self._per_user[user] >= self._most_per_user:
-            raise Problem("too_many_streams", retry_after=5.0)
-        self._admitted += 1
-        self._per_user[user] += 1
+        self._places.take(grant)
 
     def release(self, grant: Grant) -> None:
         """Give a place back."""
-        user = (grant.tenant, grant.user)
-        self._admitted -= 1
-        self._per_user[user] -= 1
-        if not self._per_user[user]:
-            del self._per_user[user]
+        self._places.give_back(grant)
 
     def enter(self, stream: Stream) -> None:
         """Keep a stream that has just begun, in the place held for it."""
@@ -169,6 +154,16 @@ class Streams:
             except Exception:
                 logger.exception("access not checked")
                 await pause(SWEEP_S, stopping)
+
+    async def tell(self, away: bool) -> None:
+        """Tell every stream whether PostgreSQL is away; who is blocked hears it afterwards."""
+        self.away = away
+        for number, stream in enumerate(list(self._open), 1):
+            stream.tell(away=away)
+            if number % TOLD_AT_ONCE == 0:
+                await asyncio.sleep(0)
+                if self.away != away:
+                    return
 
     def doubt(self) -> None:
         """Ask for a recheck at once."""

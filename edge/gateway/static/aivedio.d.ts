@@ -56,7 +56,8 @@ export interface TaskError {
  * - `live`: the same as `proven`
  * - `syncing`: connected, but a snapshot is awaited
  * - `reconnecting`: the connection was lost a moment ago
- * - `interrupted`: three failures in a row; a snapshot is read every 10 to 30 seconds
+ * - `interrupted`: three failures in a row; a snapshot is read every 10 to 30 seconds. Or connected to
+ *   a server that cannot reach its database
  * - `unauthorized`, `forbidden`: refused (401; 403 or 404); it is tried again now and then
  * - `ended`: the server said, by 204, that there is nothing more to come
  * - `closed`: `close()` was called

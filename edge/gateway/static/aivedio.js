@@ -296,6 +296,10 @@ export class ProjectFeed extends EventTarget {
   /** Takes one frame; returns the task that it changed, or null. */
   #frame({ type, data, id }, link) {
     if (type === 'renew') throw new Ended('renew');
+    if (type === 'status') {
+      link.blind = JSON.parse(data).database === 'away';
+      return null;
+    }
     if (type === 'ready' || type === 'reset') {
       const { cursor } = JSON.parse(data);
       if (!Number.isSafeInteger(cursor)) throw new TypeError(`a ${type} without a cursor`);
@@ -456,7 +460,7 @@ export class ProjectFeed extends EventTarget {
     const { complete, dirty } = this.#ledger;
     const link = this.#link;
     const heard = this.#life !== null && link !== null && link.ready && link.open;
-    const proven = heard && complete && link.silence < this.#timing.silence;
+    const proven = heard && !link.blind && complete && link.silence < this.#timing.silence;
     if (proven) {
       this.#wasLive = true;
       this.#asOf = Date.now() - Math.round(link.silence);
@@ -492,8 +496,8 @@ export class ProjectFeed extends EventTarget {
     if (this.#life === null) return 'closed';
     if (proven) return 'live';
     if (this.#patience.verdict !== null) return this.#patience.verdict;
-    if (heard) return 'syncing';
-    if (this.#patience.interrupted) return 'interrupted';
+    if (heard && !this.#link.blind) return 'syncing';
+    if (heard || this.#patience.interrupted) return 'interrupted';
     return this.#wasLive ? 'reconnecting' : 'connecting';
   }
 

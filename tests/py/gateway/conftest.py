@@ -22,6 +22,7 @@ from httpx_sse import EventSource, ServerSentEvent
 from psycopg.rows import dict_row
 
 from edge.gateway import frames, serve
+from edge.gateway.keys import Keys
 from tests.py.support.waiting import eventually_async
 
 SECRET = "the secret of the tests' session tokens"
@@ -220,7 +221,7 @@ async def start_gateway(
                 "host": "127.0.0.1",
                 "port": port,
                 "public_url": url,
-                "jwt_secret": SECRET,
+                "keys": Keys([SECRET]),
                 "local": True,
                 "drain_seconds": 0.0,
                 **settings,

@@ -15,7 +15,8 @@ import jwt
 import psycopg
 import pytest
 
-from edge.gateway.access import COOKIE, SecretKey
+from edge.gateway.access import COOKIE
+from edge.gateway.keys import Keys
 from tests.py.gateway.conftest import SECRET, Gateway, Person, StartGateway, stream_token
 
 ORIGIN = "https://aivedio.test"
@@ -126,7 +127,7 @@ async def test_credentials_that_are_no_good(gateway: Gateway, person: Person) ->
 
 def test_a_short_secret_is_no_secret() -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        SecretKey("short")
+        Keys(["short"])
 
 
 async def test_members_need_no_claims_and_viewers_change_nothing(gateway: Gateway) -> None:

@@ -114,8 +114,8 @@ MUTATIONS = {
         '            pass\n        if read.kind == "back":\n            self._answered_back',
     ),
     "R9 a fork forgets who waits": (
-        "for group in (self._audience.dismiss(), self._ahead, self._behind):",
-        "for group in (self._audience.dismiss(),):",
+        "for group in (told, self._ahead, self._behind):",
+        "for group in (told,):",
     ),
     "R10 progress is left out though nothing supersedes it": (
         "if event.progress_only and newest[event.task] != event.event_id:",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import random
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import psycopg
 import pytest
@@ -15,7 +17,7 @@ from prometheus_client import REGISTRY
 from psycopg.conninfo import make_conninfo
 
 from edge.gateway import lookout
-from tests.py.gateway.conftest import Gateway, Person, StartGateway
+from tests.py.gateway.conftest import Gateway, Person, Reader, StartGateway
 from tests.py.gateway.proxy import Proxy, proxied
 from tests.py.support.clusters import Cluster, Run
 from tests.py.support.waiting import eventually_async
@@ -70,6 +72,41 @@ async def test_dropped_repeated_and_reordered_messages_change_nothing(
         await gateway.publish(made[3], made[1], made[1], made[5], made[7], made[0], made[7])
         await reader.until(made[-1], within=LATE)
         assert reader.ids == made
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_whatever_redis_says_every_reader_has_the_whole_stream(
+    gateway: Gateway, person: Person, seed: int
+) -> None:
+    """Lost, repeated and reordered messages under readers that come, go and return."""
+    (project,) = person.projects
+    chance = random.Random(seed)
+    made: list[int] = []
+    cursors = [0, 0, 0]
+    for _ in range(6):
+        async with AsyncExitStack() as opened:
+            readers = [
+                await opened.enter_async_context(
+                    gateway.follow(project, person.bearer(), cursor=cursor)
+                )
+                for cursor in cursors
+            ]
+            new = [(await gateway.create_task(person))["event_id"] for _ in range(4)]
+            made += new
+            lies = chance.choices([*new, *made[-12:]], k=chance.randint(0, 8))
+            await gateway.publish(*lies)
+            # Some leave at once, somewhere in the middle, others after they have everything.
+            for number, reader in enumerate(readers):
+                if chance.random() < 0.6:
+                    await reader.until(made[-1], within=LATE)
+                elif chance.random() < 0.5:
+                    await reader.next()
+                assert reader.ids == [
+                    one for one in made if cursors[number] < one <= (reader.cursor or 0)
+                ]
+                cursors[number] = cursors[number] if reader.cursor is None else reader.cursor
+    async with gateway.follow(project, person.bearer(), cursor=cursors[0]) as last:
+        await last.until(made[-1], within=LATE)
 
 
 async def test_an_event_that_commits_late_is_found_without_its_message(
@@ -228,6 +265,8 @@ async def test_postgres_goes_away_and_comes_back(
             assert refused.status_code == 503, refused.text
             assert int(refused.headers["retry-after"]) >= 1
             assert refused.json()["code"] == "unavailable"
+            # Whoever is in is told that nobody knows what they miss.
+            assert await told(reader) == "away"
             # What Redis brings goes on.
             task = await gateway.create_task(person)
             await gateway.publish(task["event_id"])
@@ -235,8 +274,18 @@ async def test_postgres_goes_away_and_comes_back(
             # What Redis loses is found once PostgreSQL is back.
             lost = await gateway.create_task(person)
             await proxy.mend()
-            await reader.until(lost["event_id"], within=15.0)
+            assert await told(reader) == "back"
+            # Said only once nothing was missing any more.
+            assert reader.cursor == lost["event_id"]
             assert await served(gateway, person) == 200
+
+
+async def told(reader: Reader) -> str:
+    """Return what the next word about the database is; events before it are taken in."""
+    while (event := await reader.next(within=15.0)).event != "status":
+        pass
+    word: str = json.loads(event.data)["database"]
+    return word
 
 
 async def test_postgres_ends_its_sessions_and_refuses_new_ones_for_a_while(

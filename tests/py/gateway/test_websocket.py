@@ -12,6 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from edge.gateway import streams
+from edge.gateway.places import Caps
 from tests.py.gateway.conftest import Gateway, Person, StartGateway, stream_token
 from tests.py.gateway.sockets import KEY, Socket, frame_from, handshake, talking
 from tests.py.gateway.test_access import ORIGIN, cookie
@@ -146,7 +147,7 @@ async def test_what_the_protocol_allows_is_answered(gateway: Gateway, person: Pe
 
 async def test_a_handshake_that_is_refused(start_gateway: StartGateway, person: Person) -> None:
     """By HTTP, as any request; and a plain request tells a page what its handshake would get."""
-    gateway = await start_gateway(most_streams_per_user=1)
+    gateway = await start_gateway(caps=Caps(user=1))
     (project,) = person.projects
     upgrade = {
         "connection": "keep-alive, Upgrade",

@@ -7,6 +7,9 @@ export class Connection {
   /** Set by whoever reads it, once the stream has said where it goes on from. */
   ready = false;
 
+  /** Whether the server said that its database is away: then it may miss what happens. */
+  blind = false;
+
   /** Whether a snapshot is being awaited for it. */
   repairing = false;
 
