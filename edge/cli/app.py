@@ -1,8 +1,9 @@
 """
 The command line `aivedio`.
 
-For people: `up`, `migrate`, `status`, `providers`, `version`. For service managers: one sub-command
-per process, each configured by AIVEDIO_ variables, logging JSON to stderr.
+For people: `up`, `migrate`, `status`, `doctor`, `replay`, `providers`, `topics`, `version`. For
+service managers: one sub-command per process, each configured by AIVEDIO_ variables, logging JSON
+to stderr.
 """
 
 from __future__ import annotations
@@ -126,6 +127,36 @@ def status() -> None:
     settings = _settings.load()
     _settings.required(settings, "database_url")
     raise typer.Exit(pipeline.show(database_url(settings)))
+
+
+@app.command()
+def doctor() -> None:
+    """Look at this installation and say what is wrong with it, and what to do."""
+    from edge.cli import doctor as examination
+
+    settings = _settings.load()
+    _settings.required(settings, "database_url")
+    raise typer.Exit(examination.show(settings))
+
+
+@app.command()
+def replay(
+    callback: Annotated[int, typer.Argument(help="Its id in provider_callback_inbox.")],
+    why: Annotated[str, typer.Option(help="The reason, kept in the audit.")] = "rehearsal",
+    who: Annotated[str, typer.Option(envvar="USER", help="Who asks, kept in the audit.")] = "cli",
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Do it, if it is dead or waits; else only rehearse.")
+    ] = False,
+) -> None:
+    """Show what a stored callback would do now, or apply it."""
+    from edge.cli import replay as callbacks
+    from edge.cli.processes import database_url
+
+    settings = _settings.load()
+    _settings.required(settings, "database_url")
+    if apply and why == "rehearsal":
+        raise typer.BadParameter("--apply needs --why")
+    raise typer.Exit(callbacks.show(database_url(settings), callback, who, why, apply=apply))
 
 
 @app.command()

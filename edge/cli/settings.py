@@ -102,6 +102,10 @@ class Settings(BaseSettings):
     rocketmq_access_key: str | None = Field(default=None, description="user of that cluster")
     rocketmq_secret_key: SecretStr | None = Field(default=None, description="and its password")
     rocketmq_tls: bool = Field(default=False, description="speak TLS with its proxies")
+    dispatch_mode: Literal["broadcast", "directed"] = Field(
+        default="broadcast",
+        description="events go to every gateway, or to those that follow their project",
+    )
     public_url: Annotated[str, AfterValidator(_web_url)] | None = Field(
         default=None, description="the gateway as browsers see it"
     )
@@ -161,6 +165,12 @@ class Settings(BaseSettings):
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="lowest level that is logged"
+    )
+    proxy_idle_seconds: float | None = Field(
+        default=None, gt=0, description="how long the proxies before the gateway let a stream idle"
+    )
+    encryption_at_rest: str | None = Field(
+        default=None, description="what encrypts the database's volume, for `aivedio doctor`"
     )
     drain_seconds: float = Field(
         default=5.0, ge=0, le=300, description="how long a stopping gateway still takes in clients"

@@ -9,6 +9,8 @@ from importlib import metadata
 
 from edge.cli.processes import PROCESSES
 from edge.cli.status import layout
+from tests.py.conftest import Connect
+from tests.py.support.sessions import rows, value
 
 
 def aivedio(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -50,6 +52,36 @@ def test_a_database_that_is_away_is_no_traceback_for_migrate_either() -> None:
     answer = aivedio("migrate", AIVEDIO_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
     assert answer.returncode == 1
     assert "Traceback" not in answer.stderr
+
+
+def test_the_doctor_says_what_is_wrong_and_what_to_do(database: str) -> None:
+    answer = aivedio("doctor", AIVEDIO_DATABASE_URL=database)
+    assert answer.returncode == 1, answer.stderr
+    assert "✓ clock: the same as the database's\n" in answer.stdout
+    assert "✗ Redis: not set\n    Set AIVEDIO_REDIS_URL.\n" in answer.stdout
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_callback_is_rehearsed_and_then_applied(database: str, connect: Connect) -> None:
+    session = connect(autocommit=True)
+    rows(session, "select fixture.job('task', 'queued')")
+    rows(session, "select aivedio.accept_callbacks(array[fixture.delivery('e1', 'task')])")
+    callback = str(value(session, "select id from aivedio.provider_callback_inbox"))
+    status = "select status from aivedio.generation_tasks"
+    rehearsed = aivedio("replay", callback, AIVEDIO_DATABASE_URL=database)
+    assert rehearsed.returncode == 0, rehearsed.stderr
+    assert "applied" in rehearsed.stdout
+    assert value(session, status) == "queued"
+    unexplained = aivedio("replay", callback, "--apply", AIVEDIO_DATABASE_URL=database)
+    assert unexplained.returncode == 2
+    applied = aivedio(
+        "replay", callback, "--apply", "--why", "urgent", AIVEDIO_DATABASE_URL=database
+    )
+    assert applied.returncode == 0, applied.stderr
+    assert value(session, status) == "running"
+    again = aivedio("replay", callback, "--apply", "--why", "urgent", AIVEDIO_DATABASE_URL=database)
+    assert again.returncode == 1
+    assert "callback has had its effect" in again.stderr
 
 
 def test_a_status_is_laid_out_one_value_a_line() -> None:
