@@ -20,6 +20,7 @@ import pytest
 from edge import database as databases
 from edge.database import Database
 from edge.intake.calls import Calls
+from edge.intake.profiles import ProfileRow, parse
 from edge.intake.provider_http import ProviderHttp, ProviderRequest
 from edge.intake.secrets import Secrets
 from tests.py.intake import documented, documented_too
@@ -182,3 +183,14 @@ async def test_every_shipped_profile_has_its_conversation(jobs: Jobs) -> None:
     rows = jobs.session.execute("select name from aivedio.providers").fetchall()
     spoken = {one.provider for one in CONVERSATIONS}
     assert {name for (name,) in rows} == spoken | {"replicate"}
+
+
+async def test_the_webhook_edge_understands_every_shipped_profile(database: str) -> None:
+    async with databases.connect(
+        database, role="aivedio_webhook", max_size=1, statement_timeout=10.0
+    ) as db:
+        rows = await db.rows(ProfileRow, "read_webhook_profiles")
+    called = {one.provider for one in map(parse, rows)}
+    assert called | {"runway", "dashscope"} == {one.provider for one in CONVERSATIONS} | {
+        "replicate"
+    }
