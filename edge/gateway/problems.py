@@ -51,6 +51,8 @@ _BY_SQLSTATE: Mapping[str, str] = {
     "VC411": "unknown_provider",
     "VC412": "bad_input",
     "VC413": "no_reason",
+    "VC415": "bad_input",
+    "VC416": "bad_input",
 }
 
 _RETRY_AFTER_S = 2.0

@@ -80,7 +80,7 @@ begin
   v_done.verdict := v_applied.verdict;
   if v_applied.verdict = 'unknown_word' then
     v_done.alarm := 'unknown_word';
-    v_done.alarm_subject := p_inbox.provider || ':' || v_observation.provider_word;
+    v_done.alarm_subject := p_inbox.provider || ':' || coalesce(v_observation.provider_word, '');
   end if;
   if v_applied.event_id is not null then
     v_done.emitted := v_applied.task_id;

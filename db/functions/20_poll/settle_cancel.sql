@@ -8,6 +8,7 @@
  * Called by   edge/intake/submit.py, as aivedio_submit
  * Writes      aivedio.task_attempts, aivedio.alarms
  * Locks       the attempt → alarm
+ * Raises      VC201  the outcome has no known shape
  */
 create or replace function aivedio.settle_cancel(
   p_attempt uuid,
@@ -24,11 +25,14 @@ declare
   v_now     constant timestamptz := aivedio._clock();
   v_attempt aivedio.task_attempts;
   v_profile jsonb;
-  v_status  constant integer := (p_outcome ->> 'http_status')::integer;
+  v_status  integer;
   v_meaning text;
   v_state   text;
   v_wait    interval;
 begin
+  perform aivedio._check_outcome(p_outcome);
+  v_status := (p_outcome ->> 'http_status')::integer;
+
   perform aivedio._lock_attempts(array[p_attempt]);
 
   select attempt.*
@@ -38,7 +42,7 @@ begin
 
   if not found then
     return aivedio._settled('orphan', p_attempt);
-  elsif v_attempt.cancel_token <> p_token then
+  elsif v_attempt.cancel_token is distinct from p_token then
     return aivedio._settled('stale_attempt', p_attempt);
   elsif v_attempt.cancel_state <> 'sent' or v_attempt.cancel_state is null then
     return aivedio._settled('duplicate', p_attempt);

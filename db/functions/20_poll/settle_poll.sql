@@ -11,6 +11,7 @@
  * Writes      what _apply_locked writes; aivedio.task_attempts, aivedio.attempt_outputs, aivedio.provider_circuits,
  *             aivedio.poll_quotas, aivedio.reconciliation_cases, aivedio.alarms
  * Locks       project stream → task → attempt → case → circuit → quota → alarms
+ * Raises      VC201  the outcome has no known shape
  */
 create or replace function aivedio.settle_poll(
   p_attempt uuid,
@@ -29,6 +30,8 @@ declare
   v_answer  aivedio.poll_answer;
   v_result  aivedio.applied;
 begin
+  perform aivedio._check_outcome(p_outcome);
+
   select attempt.*
   into v_attempt
   from aivedio.task_attempts as attempt
@@ -36,7 +39,7 @@ begin
 
   if not found then
     return aivedio._settled('orphan', p_attempt);
-  elsif v_attempt.lease_token <> p_token then
+  elsif v_attempt.lease_token is distinct from p_token then
     return aivedio._settled('stale_attempt', p_attempt);
   elsif v_attempt.poll_lease_until is null then
     return aivedio._settled('duplicate', p_attempt);
@@ -52,7 +55,7 @@ begin
   from aivedio.task_attempts as attempt
   where attempt.id = p_attempt;
 
-  if v_attempt.lease_token <> p_token then
+  if v_attempt.lease_token is distinct from p_token then
     return aivedio._settled('stale_attempt', p_attempt);
   elsif v_attempt.poll_lease_until is null then
     return aivedio._settled('duplicate', p_attempt);

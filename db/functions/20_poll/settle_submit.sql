@@ -14,6 +14,7 @@
  * Writes      aivedio.task_attempts, aivedio.reconciliation_cases, aivedio.provider_circuits, aivedio.alarms; what
  *             _emit writes
  * Locks       project stream → task → attempt → case → circuit → alarm
+ * Raises      VC201  the outcome has no known shape
  */
 create or replace function aivedio.settle_submit(
   p_attempt uuid,
@@ -33,6 +34,8 @@ declare
   v_result  aivedio.applied;
   v_alarm   text;
 begin
+  perform aivedio._check_outcome(p_outcome);
+
   perform aivedio._lock_attempts(array[p_attempt]);
 
   select attempt.*
@@ -42,7 +45,7 @@ begin
 
   if not found then
     return aivedio._settled('orphan', p_attempt);
-  elsif v_attempt.submit_token <> p_token then
+  elsif v_attempt.submit_token is distinct from p_token then
     return aivedio._settled('stale_attempt', p_attempt);
   elsif v_attempt.submit_state not in ('sent', 'unknown', 'accepted')
     and v_attempt.error_class is distinct from 'given_up'

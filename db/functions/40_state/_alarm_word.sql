@@ -16,7 +16,7 @@ set search_path = ''
 as $_alarm_word$
 begin
   perform aivedio._raise_alarm(
-    'unknown_word', p_observation.provider || ':' || coalesce(p_observation.provider_word, ''),
+    'unknown_word', coalesce(p_observation.provider, '') || ':' || coalesce(p_observation.provider_word, ''),
     pg_catalog.jsonb_build_object('source', p_observation.source, 'attempt_id', p_observation.attempt_id)
   );
 end;

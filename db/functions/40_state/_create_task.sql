@@ -10,6 +10,8 @@
  *             VC410  the idempotency key belongs to a different request
  *             VC411  the provider has no profile
  *             VC412  the input is not a JSON object, or too large
+ *             VC415  the key or the trace id is empty or too long
+ *             VC416  tenant, project, user, provider or model is missing
  */
 create or replace function aivedio._create_task(
   p_tenant          uuid,
@@ -32,6 +34,16 @@ declare
   v_task    aivedio.generation_tasks;
   v_known   aivedio.generation_tasks;
 begin
+  perform aivedio._check_words(p_idempotency_key, p_trace_id);
+
+  if p_tenant is null or p_project is null or p_user is null or coalesce(p_provider, '') = ''
+    or coalesce(pg_catalog.btrim(p_model), '') = '' or pg_catalog.length(p_model) > 500
+  then
+    raise exception 'a task needs a tenant, a project, a user, a provider and a model'
+      using errcode = 'VC416',
+            hint    = 'A model''s name has at most 500 characters.';
+  end if;
+
   if pg_catalog.jsonb_typeof(p_input) is distinct from 'object'
     or pg_catalog.octet_length(p_input::text) > aivedio._setting('input_max_bytes')
   then

@@ -3,7 +3,8 @@
  *
  * Writes the ledger: every observation that changed something or was refused. What only repeated
  * the known, or moved progress too little, is not stored, except the first terminal repeat of each
- * source: the ledger then knows whether callback or poll was first, and by how much.
+ * source: the ledger then knows whether callback or poll was first, and by how much. A lag of months, or of
+ * a day before the time it tells of, is a wrong clock's and not kept.
  *
  * Called by   _process_orphan, _apply_locked
  * Writes      aivedio.observations
@@ -21,6 +22,7 @@ set search_path = ''
 as $_record_observation$
 declare
   v_now constant timestamptz := aivedio._clock();
+  v_lag constant interval := coalesce(p_observation.received_at, v_now) - p_observation.provider_occurred_at;
 begin
   if p_result.verdict = 'coalesced' then
     return;
@@ -55,7 +57,7 @@ begin
     coalesce(p_observation.provider, p_attempt.provider), p_observation.source, p_result.verdict,
     p_observation.normalized_status, p_observation.provider_word, p_observation.stage, p_observation.progress,
     p_observation.provider_sequence, p_observation.provider_occurred_at,
-    coalesce(p_observation.received_at, v_now) - p_observation.provider_occurred_at,
+    case when v_lag between interval '-1 day' and interval '30 days' then v_lag end,
     p_observation.error_class, p_observation.error_code, p_result.task_version, p_result.event_id,
     p_observation.inbox_id, p_observation.payload_hash, coalesce(p_observation.trace_id, p_attempt.trace_id)
   );

@@ -91,10 +91,10 @@ begin
   v_task.error_message := null;
   v_task := aivedio._emit(v_task, p_attempt, 'command', v_now);
 
-  perform aivedio._resolve_cases('stale_success', p_attempt::text, 'adopted', p_who, p_reason);
   perform aivedio._audit(
     p_who, 'adopt_attempt', p_task::text, p_reason, pg_catalog.jsonb_build_object('attempt', p_attempt)
   );
+  perform aivedio._resolve_cases('stale_success', p_attempt::text, 'adopted', p_who, p_reason);
 
   perform aivedio._ring('aivedio_submit');
   perform aivedio._ring_outbox(array[v_task.id]);

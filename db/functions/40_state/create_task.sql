@@ -11,6 +11,8 @@
  *             VC410  the idempotency key belongs to a different request
  *             VC411  the provider has no profile
  *             VC412  the input is not a JSON object, or too large
+ *             VC415  the key or the trace id is empty or too long
+ *             VC416  tenant, project, user, provider or model is missing
  */
 create or replace function aivedio.create_task(
   p_tenant          uuid,

@@ -77,7 +77,7 @@ begin
 
   perform aivedio._audit(
     coalesce(p_user::text, 'unknown'), 'request_cancel', p_task::text, 'asked by a user',
-    pg_catalog.jsonb_build_object('trace_id', p_trace_id)
+    pg_catalog.jsonb_build_object('trace_id', pg_catalog.left(p_trace_id, 200))
   );
 
   perform aivedio._ring('aivedio_submit');

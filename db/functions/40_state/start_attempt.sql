@@ -11,6 +11,7 @@
  * Locks       project stream → task → attempt
  * Raises      VC404  there is no such task in this project of this tenant
  *             VC413  no reason is given
+ *             VC415  the key or the trace id is empty or too long
  */
 create or replace function aivedio.start_attempt(
   p_tenant   uuid,
@@ -33,6 +34,7 @@ declare
   v_deadline timestamptz;
 begin
   perform aivedio._require_reason(p_reason);
+  perform aivedio._check_words(p_key, p_trace_id);
 
   v_task := aivedio._lock_task(p_tenant, p_project, p_task);
 

@@ -24,7 +24,8 @@ security definer  -- the consumer books credits without writing the table
 set search_path = ''
 as $book_credit$
 declare
-  v_attempt_id constant uuid := (p_message ->> 'attempt_id')::uuid;
+  v_attempt_id uuid;
+  v_event_id   bigint;
   v_attempt    aivedio.task_attempts;
   v_answer     text;
   v_entry      constant text := case
@@ -33,11 +34,9 @@ declare
     when p_message ->> 'status' in ('submitted', 'queued', 'running', 'provider_succeeded') then 'reserve'
   end;
 begin
-  if v_attempt_id is null then
-    raise exception 'message names no task or attempt'
-      using errcode = 'VC701',
-            detail  = pg_catalog.format('event %s', p_message ->> 'event_id');
-  end if;
+  select about.p_attempt, about.p_event_id
+  into v_attempt_id, v_event_id
+  from aivedio._message_ids(p_message) as about;
 
   select attempt.*
   into v_attempt
@@ -63,7 +62,7 @@ begin
     if v_entry = 'settle' then
       perform aivedio._open_case(
         'billing', v_attempt.id::text, v_attempt, null,
-        pg_catalog.jsonb_build_object('refused', 'settle after refund', 'event_id', p_message -> 'event_id')
+        pg_catalog.jsonb_build_object('refused', 'settle after refund', 'event_id', v_event_id)
       );
     end if;
     v_answer := 'refused';
@@ -73,7 +72,7 @@ begin
     )
     select
       v_attempt.tenant_id, v_attempt.project_id, v_attempt.task_id, v_attempt.id, entry.ledger_type,
-      aivedio._credits(v_attempt), (p_message ->> 'event_id')::bigint, aivedio._clock()
+      aivedio._credits(v_attempt), v_event_id, aivedio._clock()
     from pg_catalog.unnest(
       case v_entry when 'reserve' then array['reserve'] else array['reserve', v_entry] end
     ) as entry (ledger_type)
@@ -82,7 +81,7 @@ begin
     v_answer := case when found then v_entry else 'duplicate' end;
   end if;
 
-  perform aivedio._refund_replaced(v_attempt.task_id, (p_message ->> 'event_id')::bigint);
+  perform aivedio._refund_replaced(v_attempt.task_id, v_event_id);
   return v_answer;
 end;
 $book_credit$;

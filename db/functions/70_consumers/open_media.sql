@@ -19,13 +19,17 @@ set search_path = ''
 as $open_media$
 declare
   v_now     constant timestamptz := aivedio._clock();
-  v_task    constant uuid := (p_message ->> 'aggregate_id')::uuid;
-  v_attempt constant uuid := (p_message ->> 'attempt_id')::uuid;
+  v_task    uuid;
+  v_attempt uuid;
 begin
-  if v_task is null or v_attempt is null then
+  select about.p_task, about.p_attempt
+  into v_task, v_attempt
+  from aivedio._message_ids(p_message) as about;
+
+  if v_task is null then
     raise exception 'message names no task or attempt'
       using errcode = 'VC701',
-            detail  = pg_catalog.format('event %s', p_message ->> 'event_id');
+            detail  = pg_catalog.left(p_message::text, 200);
   end if;
 
   perform aivedio._lock_operations(v_attempt);

@@ -34,18 +34,17 @@ declare
   v_new_stage boolean;
   v_before    bigint;
 begin
-  v_progress := case
-    when p_report ? 'done' then 100
-    when pg_catalog.jsonb_typeof(p_report -> 'progress') = 'number'
-      then least(100, greatest(0, (p_report ->> 'progress')::numeric))
-  end;
-
-  if v_progress is null and not (p_report ? 'failed') then
+  if not aivedio._is_media_report(p_report) then
     raise exception 'media report has no known shape'
       using errcode = 'VC702',
             detail  = pg_catalog.format('operation %s', p_operation),
             hint    = 'Send {"progress": 0..100}, {"done": {...}} or {"failed": "class", "retry": true}.';
   end if;
+
+  v_progress := case
+    when p_report ? 'done' then 100
+    else least(100, greatest(0, (p_report ->> 'progress')::numeric))
+  end;
 
   -- All of the attempt at once: done opens the next one, and that may exist already.
   perform aivedio._lock_operations(
@@ -81,7 +80,7 @@ begin
   from aivedio.generation_tasks as task
   where task.id = v_operation.task_id;
 
-  if v_operation.lease_token <> p_token or v_operation.status <> 'running' then
+  if v_operation.lease_token is distinct from p_token or v_operation.status <> 'running' then
     return aivedio._command_result('stale_lease', v_task, false);
   end if;
 

@@ -50,7 +50,7 @@ begin
             detail  = pg_catalog.format('case %s', p_case);
   end if;
 
-  if p_resolution not in ('kept', 'failed')
+  if coalesce(p_resolution, '') not in ('kept', 'failed')
     or (p_resolution = 'failed' and v_case.kind not in ('submit_unknown', 'lost_submit', 'overdue', 'not_found'))
   then
     raise exception 'resolution does not fit the case'
@@ -107,14 +107,14 @@ begin
       and attempt.terminal_at is null;
   end if;
 
-  perform aivedio._resolve_cases(v_case.kind, v_case.subject, p_resolution, p_who, p_reason);
-  if p_resolution = 'failed' then
-    perform aivedio._end_cases(v_case.attempt_id);
-  end if;
   perform aivedio._audit(
     p_who, 'resolve_case', p_case::text, p_reason,
     pg_catalog.jsonb_build_object('kind', v_case.kind, 'resolution', p_resolution)
   );
+  perform aivedio._resolve_cases(v_case.kind, v_case.subject, p_resolution, p_who, p_reason);
+  if p_resolution = 'failed' then
+    perform aivedio._end_cases(v_case.attempt_id);
+  end if;
   if v_task.id is not null then
     perform aivedio._ring_outbox(array[v_task.id]);
   end if;
