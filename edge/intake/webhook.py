@@ -58,6 +58,7 @@ async def run(
     callback_url: str | None = None,
     certificate: Certificate | None = None,
     commits_in_flight: int = 1,
+    rows_per_commit: int = 64,
     drain_within: float = 8.0,
     flood: Flood | None = None,
 ) -> None:
@@ -87,7 +88,12 @@ async def run(
             jwks = Jwks(http)
             profiles = Profiles()
             refusals = Failures(db)
-            accept = Accepting(db, in_flight=commits_in_flight, answer_within=ANSWER_WITHIN)
+            accept = Accepting(
+                db,
+                in_flight=commits_in_flight,
+                max_rows=rows_per_commit,
+                answer_within=ANSWER_WITHIN,
+            )
             doubt = asyncio.Event()
             webhook = Webhook(
                 profiles=profiles,

@@ -12,12 +12,14 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from tests.bench import apply, relay
+from tests.bench import apply, relay, webhook
 from tests.bench.harness import Result, report, say
 
 BENCHMARKS: dict[str, Callable[[], Sequence[Result]]] = {
     "apply": apply.run,
     "relay": relay.run,
+    "webhook": webhook.run,
+    "burst": webhook.run_burst,
 }
 
 

@@ -25,7 +25,8 @@ class Result:
     One line of the report.
 
     `reference` was measured in the same run, in the same unit; `bar` is what the ratio must reach
-    (`value` itself, when there is no reference). `spread` is (max - min) / median of our runs.
+    (`value` itself, when there is no reference), or with `at_most` must not exceed. `spread` is
+    (max - min) / median of our runs.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Result:
     reference: float | None = None
     bar: float | None = None
     spread: float = 0.0
+    at_most: bool = False
 
     @property
     def ratio(self) -> float | None:
@@ -46,7 +48,7 @@ class Result:
         if self.bar is None:
             return None
         judged = self.value if self.ratio is None else self.ratio
-        return judged >= self.bar
+        return judged <= self.bar if self.at_most else judged >= self.bar
 
     def as_json(self) -> dict[str, object]:
         """Return the shape of bench.json."""
