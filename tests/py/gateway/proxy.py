@@ -17,7 +17,7 @@ class Proxy:
 
     def __init__(self, port: int, target: int) -> None:
         self.port = port
-        self._target = target
+        self.target = target
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -51,7 +51,7 @@ class Proxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
         try:
-            there, here = await asyncio.open_connection("127.0.0.1", self._target)
+            there, here = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.transport.abort()
             return

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -149,20 +149,50 @@ class Run:
         self, name: str, version: int = DEFAULT_VERSION, settings: dict[str, str] | None = None
     ) -> Cluster:
         """Start a cluster of one's own, empty, with fast settings unless `settings` says else."""
+        return self._start(name, version, settings, self._initialise)
+
+    def archive(self, name: str) -> dict[str, str]:
+        """Return settings of a cluster that archives its log where `restore` finds it."""
+        folder = self.folder / name / "archive"
+        return {
+            "wal_level": "replica",
+            "archive_mode": "on",
+            "archive_command": f"mkdir -p {folder} && cp %p {folder}/%f",
+            "restore_command": f"cp {folder}/%f %p",
+        }
+
+    def back_up(self, cluster: Cluster) -> Path:
+        """Take a base backup, next to the cluster's data, and return its folder."""
+        backup = Path(cluster.folder) / "backup"
+        command = [Path(cluster.bin) / "pg_basebackup", "-D", backup, "-d", cluster.conninfo()]
+        subprocess.run([*command, "--checkpoint=fast"], check=True, **_as_server_user())
+        return backup
+
+    def restore(self, name: str, origin: Cluster, backup: Path, until: str) -> Cluster:
+        """Start a cluster from a base backup and the archived log, up to a named restore point."""
+
+        def copy(binaries: Path, data: Path) -> None:
+            subprocess.run(["cp", "-a", backup, data], check=True, **_as_server_user())
+            (data / "recovery.signal").touch()
+
+        target = {"recovery_target_name": until, "recovery_target_action": "promote"}
+        cluster = self._start(name, origin.version, target, copy)
+        eventually(lambda: _is_primary(cluster), 60.0, "recovery is over")
+        return cluster
+
+    def _start(
+        self,
+        name: str,
+        version: int,
+        settings: dict[str, str] | None,
+        prepare: Callable[[Path, Path], None],
+    ) -> Cluster:
         binaries = self._binaries(version)
         folder = self._server_folder(name)
         data = folder / "data"
         port = free_port()
         cluster = Cluster(version, port, str(folder), str(binaries), str(folder))
-        subprocess.run(
-            [
-                *(binaries / "initdb", "-D", data, "-U", "postgres", "--auth=trust"),
-                *("--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"),
-            ],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            **_as_server_user(),
-        )
+        prepare(binaries, data)
         options = {
             **FAST,
             "port": str(port),
@@ -175,6 +205,17 @@ class Run:
         self.keep(folder, signal.SIGQUIT, [str(binaries / "postgres"), "-D", str(data)])
         eventually(lambda: _answers(cluster), 60.0, f"PostgreSQL {version} answers")
         return cluster
+
+    def _initialise(self, binaries: Path, data: Path) -> None:
+        subprocess.run(
+            [
+                *(binaries / "initdb", "-D", data, "-U", "postgres", "--auth=trust"),
+                *("--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions"),
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            **_as_server_user(),
+        )
 
     def start_valkey(self, name: str, port: int | None = None) -> tuple[str, int]:
         """Start a private Valkey and return its URL and its keeper's pid."""
@@ -338,6 +379,11 @@ def _answers(cluster: Cluster) -> bool:
             return True
     except psycopg.OperationalError:
         return False
+
+
+def _is_primary(cluster: Cluster) -> bool:
+    with psycopg.connect(cluster.conninfo(), connect_timeout=5) as connection:
+        return connection.execute("select pg_is_in_recovery()").fetchone() == (False,)
 
 
 def _listens(port: int) -> bool:
