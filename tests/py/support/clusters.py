@@ -164,7 +164,7 @@ class Run:
     def back_up(self, cluster: Cluster) -> Path:
         """Take a base backup, next to the cluster's data, and return its folder."""
         backup = Path(cluster.folder) / "backup"
-        command = [Path(cluster.bin) / "pg_basebackup", "-D", backup, "-d", cluster.conninfo()]
+        command = [f"{cluster.bin}/pg_basebackup", "-D", str(backup), "-d", cluster.conninfo()]
         subprocess.run([*command, "--checkpoint=fast"], check=True, **_as_server_user())
         return backup
 
