@@ -57,7 +57,12 @@ select is(
   'duplicate running', 'done: but what it made is not known yet'
 );
 select results_eq(
-  $$ select (given).status, (given).poll_answer ->> 'status', (given).next_poll_at = aivedio._clock(), (given).poll_lease_until, (given).poll_count, (given).poll_failures from pg_temp.attempt('a') as given $$,
+  $$
+    select
+      (given).status, (given).poll_answer ->> 'status', (given).next_poll_at = aivedio._clock(), (given).poll_lease_until,
+      (given).poll_count, (given).poll_failures
+    from pg_temp.attempt('a') as given
+  $$,
   $$ values ('running', 'COMPLETED', true, null::timestamptz, 1, 0) $$,
   'the answer is kept, and the second request is due at once'
 );

@@ -3,7 +3,7 @@
  *
  * Where a profile's payloads hold output URLs, answers and callbacks alike, as paths for _redact.
  *
- * Called by   _finish_callbacks, _field_problems
+ * Called by   _finish_callbacks
  * Writes      nothing
  * Locks       nothing
  */

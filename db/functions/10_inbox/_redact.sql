@@ -4,7 +4,7 @@
  * Blanks the parts of a payload that paths name. Of a path only its leading member names count: what
  * "$.data.videos[*].url" redacts is data.videos as a whole.
  *
- * Called by   _read_callback, _finish_callbacks
+ * Called by   _read_callback, _finish_callbacks, _read_poll, settle_poll
  * Writes      nothing
  * Locks       nothing
  */

@@ -4,7 +4,7 @@
  * A provider answered a poll properly: its circuit closes and its refusals are forgotten. While all is well, nothing
  * is written.
  *
- * Called by   _reschedule_poll, after cases
+ * Called by   _reschedule_poll and _continue_poll, after cases
  * Writes      aivedio.poll_quotas; what _close_circuit writes
  * Locks       circuit → provider's bucket, only when they change
  */

@@ -3,7 +3,7 @@
  *
  * The answer of a settlement that changed no task: a verdict, and the task as it stands.
  *
- * Called by   _accept_submit, _lose_status, _reject_submit, settle_cancel, settle_poll, settle_submit
+ * Called by   _accept_submit, _continue_poll, _lose_status, _reject_submit, settle_cancel, settle_poll, settle_submit
  * Writes      nothing
  * Locks       nothing
  */

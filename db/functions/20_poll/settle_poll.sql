@@ -3,8 +3,8 @@
  *
  * Records the answer to a poll. A body is interpreted and applied exactly as a callback would be; every other outcome
  * says something about the provider, never about the job: a query that fails changes no state but, after many in
- * a row, "we do not know". Where the profile needs a second request, the first answer is kept and that request is due at
- * once, as a poll of its own. The lease is read without locks first, then everything is locked in order and the
+ * a row, "we do not know". Where the profile needs a second request, the first answer is kept and that request is due
+ * at once, as a poll of its own. The lease is read without locks first, then everything is locked in order and the
  * lease is looked at again: a worker whose lease was taken over is answered and ignored.
  *
  * Called by   edge/intake/poll.py, as aivedio_poll

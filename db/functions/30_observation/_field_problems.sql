@@ -26,12 +26,11 @@ begin
     return array['fields: an object'];
   end if;
 
-  v_problems := v_problems
-    || case when coalesce(v_fields -> 'provider_task_id', 'null') = 'null' then array['fields.provider_task_id: missing']
-      else '{}'::text[] end
-    || case when coalesce(v_fields -> 'status', 'null') = 'null' then array['fields.status: missing']
-      else '{}'::text[] end
-    || aivedio._place_problems('fields', v_fields);
+  v_problems := array(
+    select pg_catalog.format('fields.%s: missing', field.name)
+    from (values ('provider_task_id'), ('status')) as field (name)
+    where coalesce(v_fields -> field.name, 'null') = 'null'
+  ) || aivedio._place_problems('fields', v_fields);
   if pg_catalog.jsonb_typeof(v_callback) = 'object' then
     v_problems := v_problems || aivedio._place_problems('webhook.fields', v_callback);
   elsif pg_catalog.jsonb_typeof(v_callback) <> 'null' then

@@ -9,7 +9,7 @@
  *   throttled  too many requests        retry              a fault that should pass
  *   refused    the request itself is wrong
  *
- * Called by   _answer_meaning, _normalise
+ * Called by   _answer_meaning, _normalise, _read_submit, settle_cancel
  * Writes      nothing
  * Locks       nothing
  */

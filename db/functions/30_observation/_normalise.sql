@@ -30,6 +30,10 @@ as $_normalise$
 declare
   v_now     constant timestamptz := aivedio._clock();
   v_fields  constant jsonb := aivedio._fields(p_profile, p_source);
+  v_profile constant jsonb := case
+    when v_fields = p_profile -> 'fields' then p_profile
+    else p_profile || pg_catalog.jsonb_build_object('fields', v_fields)
+  end;
   v_words   constant jsonb := coalesce(p_profile #> array['words', p_source], p_profile #> '{words,poll}');
   v_meaning text := 'body';
   v_rule    jsonb;
@@ -67,14 +71,15 @@ begin
   -- The first path that holds a time wins: profiles list the latest moment of a job first.
   select aivedio._read_time(found.value, v_now)
   into v_result.provider_occurred_at
-  from pg_catalog.jsonb_array_elements_text(nullif(v_fields -> 'occurred_at', 'null')) with ordinality as path (value, place),
+  from pg_catalog.jsonb_array_elements_text(nullif(v_fields -> 'occurred_at', 'null'))
+      with ordinality as path (value, place),
     pg_catalog.jsonb_path_query_first(p_payload, path.value::jsonpath, '{}', true) as found (value)
   where pg_catalog.jsonb_typeof(found.value) <> 'null'
   order by path.place
   limit 1;
 
   if v_result.normalized_status = 'succeeded' then
-    v_result.output_refs := aivedio._read_outputs(p_payload, p_profile || pg_catalog.jsonb_build_object('fields', v_fields));
+    v_result.output_refs := aivedio._read_outputs(p_payload, v_profile);
 
     for v_rule in
       select rule.value
@@ -106,7 +111,7 @@ begin
     v_result.error_class := 'canceled';
     v_result.error_code := 'canceled_by_provider';
   elsif v_result.normalized_status in ('queued', 'running') then
-    v_result.progress := aivedio._read_progress(p_payload, p_profile || pg_catalog.jsonb_build_object('fields', v_fields));
+    v_result.progress := aivedio._read_progress(p_payload, v_profile);
   end if;
 
   return v_result;

@@ -50,7 +50,8 @@ begin
     v_problems := v_problems || pg_catalog.format('%s.method: GET, POST, PUT, PATCH or DELETE', p_name);
   end if;
   if coalesce(p_rule ->> 'path', '') !~ '^/[^\s#?]*$' or p_rule ->> 'path' like '//%' then
-    v_problems := v_problems || pg_catalog.format('%s.path: a path that begins with one slash, without a query', p_name);
+    v_problems := v_problems
+      || pg_catalog.format('%s.path: a path that begins with one slash, without a query', p_name);
   end if;
   if p_name <> 'submit' and v_template !~ '\{\+?(provider_task_id|answer\.)' then
     v_problems := v_problems || pg_catalog.format('%s: {provider_task_id} stands nowhere', p_name);

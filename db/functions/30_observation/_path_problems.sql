@@ -3,7 +3,7 @@
  *
  * What is wrong with a SQL/JSON path of a profile. Null is fine where a path is optional.
  *
- * Called by   _field_problems, _request_problems, _rule_problems
+ * Called by   _field_problems, _place_problems, _predicate_problems, _request_problems
  * Writes      nothing
  * Locks       nothing
  */

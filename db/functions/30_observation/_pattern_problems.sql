@@ -3,7 +3,7 @@
  *
  * What is wrong with a regular expression of a profile.
  *
- * Called by   _field_problems, _rule_problems
+ * Called by   _place_problems, _rule_problems, _value_problems
  * Writes      nothing
  * Locks       nothing
  */

@@ -73,14 +73,18 @@ begin
 
   return v_problems
     || array(
-      select pg_catalog.format('%s.outputs[%s].url: {base_url} or https, and {} for what the path finds', p_name, rule.place - 1)
+      select pg_catalog.format(
+        '%s.outputs[%s].url: {base_url} or https, and {} for what the path finds', p_name, rule.place - 1
+      )
       from pg_catalog.jsonb_path_query(p_fields, 'strict $.outputs[*]', '{}', true)
         with ordinality as rule (value, place)
       where pg_catalog.jsonb_typeof(rule.value) = 'object'
         and rule.value ->> 'url' !~ '^(\{base_url\}|https://[A-Za-z0-9.-]+)/[^{}\s]*\{\}[^{}\s]*$'
     )
     || array(
-      select pg_catalog.format('%s.outputs: "%s" does not begin with member names, like $.data.url', p_name, path.value #>> '{}')
+      select pg_catalog.format(
+        '%s.outputs: "%s" does not begin with member names, like $.data.url', p_name, path.value #>> '{}'
+      )
       from pg_catalog.jsonb_path_query(p_fields, '$.outputs[*]') as rule (value)
       cross join lateral (select coalesce(rule.value -> 'path', rule.value) as value) as path
       where pg_catalog.jsonb_typeof(path.value) = 'string'

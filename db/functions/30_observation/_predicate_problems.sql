@@ -4,7 +4,7 @@
  * What is wrong with a SQL/JSON path of a profile that must be true or false, such as $.error == "busy". A path that
  * finds a value instead ($.error) would never hold.
  *
- * Called by   _field_problems, _request_problems, _rule_problems
+ * Called by   _one_request_problems, _place_problems, _request_problems, _rule_problems
  * Writes      nothing
  * Locks       nothing
  */

@@ -4,7 +4,7 @@
  * The profile of a provider that is in force: what was shipped, with this installation's changes.
  *
  * Called by   _apply_callbacks, accept_callbacks, _send_submit, settle_cancel, settle_poll, settle_submit, normalise,
- *             record_submission, rotate_credential
+ *             record_submission, resolve_case, rotate_credential
  * Writes      nothing
  * Locks       nothing
  * Raises      VC301  the provider is not defined

@@ -4,7 +4,7 @@
  * Reads the first value that a profile's path finds, as text: a scalar as it is, anything else as
  * JSON. Null when there is no path, nothing is found, or the value is null or empty.
  *
- * Called by   _body_key, _body_problem, _read_submit, _normalise
+ * Called by   _body_key, _body_problem, _read_first, _read_word
  * Writes      nothing
  * Locks       nothing
  */
