@@ -17,6 +17,7 @@ from prometheus_client import Counter, Gauge
 from edge import database, errors, logs
 from edge.backoff import Backoff, pause
 from edge.database import Database
+from edge.operate import gauges
 from edge.process import Ready
 
 logger = logs.get(__name__)
@@ -49,20 +50,22 @@ async def run(
     async with database.connect(
         database_url,
         role="aivedio_operator",
-        max_size=1,
+        max_size=2,
         statement_timeout=_STATEMENT_TIMEOUT,
         lock_timeout=1.0,
     ) as db:
-        while not stopping.is_set():
-            if await _round(db, stopping):
-                backoff.reset()
-                LAST.set_to_current_time()
-                ready(True)
-                wait = every * random.uniform(0.8, 1.2)
-            else:
-                ready(False)
-                wait = backoff.next()
-            await pause(wait, stopping)
+        async with asyncio.TaskGroup() as work:
+            work.create_task(gauges.run(db, stopping))
+            while not stopping.is_set():
+                if await _round(db, stopping):
+                    backoff.reset()
+                    LAST.set_to_current_time()
+                    ready(True)
+                    wait = every * random.uniform(0.8, 1.2)
+                else:
+                    ready(False)
+                    wait = backoff.next()
+                await pause(wait, stopping)
 
 
 async def _round(db: Database, stopping: asyncio.Event) -> bool:

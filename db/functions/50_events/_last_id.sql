@@ -4,7 +4,7 @@
  * The last id that a partitioned table's sequence has handed out, 0 before the first. Not transactional: others
  * may draw the next one meanwhile.
  *
- * Called by   create_partition, end_partition, drop_partition
+ * Called by   create_partition, end_partition, drop_partition, check_streams, checkup
  * Writes      nothing
  * Locks       nothing
  * Raises      VC901  p_parent is not a partitioned table of ours

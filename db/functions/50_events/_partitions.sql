@@ -4,7 +4,7 @@
  * The partitions that a table has, lowest ids first, as the catalog knows them: their size is a setting, which
  * may have been another one when they were made.
  *
- * Called by   end_partition, drop_partition
+ * Called by   end_partition, drop_partition, keep_partitions, checkup
  * Writes      nothing
  * Locks       nothing
  */

@@ -4,7 +4,7 @@
  * The whole path in one look: what waits in each stage and for how long, tasks that are under way, open alarms and
  * cases. It reads what is open, however much is over.
  *
- * Called by   aivedio status; operators
+ * Called by   aivedio status; edge/operate/gauges.py; operators
  * Writes      nothing
  * Locks       nothing
  */
@@ -45,6 +45,16 @@ as $pipeline_status$
         pg_catalog.jsonb_object_agg(known.provider, pg_catalog.to_jsonb(known) - 'provider'), '{}'
       )
       from aivedio.callback_coverage as known
+    ),
+    'circuits', (
+      select coalesce(
+        pg_catalog.jsonb_object_agg(circuit.provider || ':' || circuit.credential, circuit.state), '{}'
+      )
+      from aivedio.provider_circuits as circuit
+      where circuit.state <> 'closed'
+    ),
+    'quotas_blocked', (
+      select count(*) from aivedio.poll_quotas as quota where quota.blocked_until > aivedio._clock()
     ),
     'outbox', (
       select pg_catalog.jsonb_build_object(
