@@ -39,3 +39,24 @@ def vectors(
         f" either way, {len(wrong)} disagree"
     )
     raise typer.Exit(1 if wrong else 0)
+
+
+@app.command()
+def check(
+    name: Annotated[str, typer.Argument(help="A shipped profile.", show_default=False)],
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="A database of its own, which is migrated and then full of jobs.",
+            envvar="AIVEDIO_CHECK_DATABASE_URL",
+            show_default="one that is made for it",
+        ),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds until what has not happened never will.")
+    ] = 60.0,
+) -> None:
+    """Put a shipped profile to the test against a provider that pretends; exit 1 on a failure."""
+    from edge.cli import check as bench
+
+    raise typer.Exit(bench.check(name, database, timeout))

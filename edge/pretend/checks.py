@@ -74,12 +74,18 @@ class Case:
 
 
 def cases(
-    dialect: type[Dialect], *, calls_back: bool, cancels: bool, faults: bool = True
+    dialect: type[Dialect],
+    *,
+    calls_back: bool,
+    own_address: bool,
+    cancels: bool,
+    faults: bool = True,
 ) -> list[Case]:
     """
     Return the cases of a provider.
 
-    `calls_back`: callbacks reach us; `cancels`: the profile knows how to cancel. Without `faults`
+    `calls_back`: callbacks reach us; `own_address`: each job's at an address of its own, so that
+    one about another job is found out; `cancels`: the profile knows how to cancel. Without `faults`
     only what happens every day.
     """
     found = _states(dialect)
@@ -95,7 +101,11 @@ def cases(
             if dialect.signs_time or fault is not Fault.OUTDATED
         ]
     if calls_back:
-        found += [_job(f"fault {fault}", fault) for fault in CALLBACK_FAULTS]
+        found += [
+            _job(f"fault {fault}", fault)
+            for fault in CALLBACK_FAULTS
+            if own_address or fault is not Fault.LIE
+        ]
     found += [_job(f"fault {fault}", fault, Fault.DROP, slow_s=0.5) for fault in POLL_FAULTS]
     found += [
         _job("fault unknown_word", Fault.UNKNOWN_WORD),

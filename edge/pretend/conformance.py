@@ -36,7 +36,7 @@ from edge.pretend.samples import SAMPLES
 from edge.pretend.studio import Studio
 
 RARE = "_rare"
-CLOSE_S = [0.3, 0.6]
+CLOSE_S = [0.15, 0.3]
 NEVER_S = [3600, 3600]
 LOOK_S = 0.1
 # All jobs come from one address within a moment.
@@ -136,6 +136,11 @@ class _Bench:
         found: dict[str, Any] | None = self._profile.get("webhook")
         return found
 
+    @property
+    def _own_address(self) -> bool:
+        """Whether a submission says where its callbacks go."""
+        return "{callback_url}" in json.dumps(self._profile.get("submit"))
+
     def environment(self) -> dict[str, str]:
         """Return the environment in which the profile's references lead to secrets."""
         wanted: dict[str, str] = {}
@@ -191,6 +196,7 @@ class _Bench:
         wanted = checks.cases(
             self._dialect,
             calls_back=webhook is not None and bool(self._dialect.moments),
+            own_address=self._own_address,
             cancels=self._profile.get("cancel") is not None,
             faults=faults,
         )
@@ -221,18 +227,19 @@ class _Bench:
                 "define_provider", p_name=alias, p_profile={**self._profile, **changes}
             )
         except errors.EdgeError as error:
-            raise CannotCheck(f"The profile of {self._name} is refused: {error}") from error
+            raise CannotCheck(
+                f"The profile of {self._name} is refused: {error.detail or error}"
+            ) from error
 
     async def _pretend(self, parts: _Running, alias: str, endpoint: str) -> str:
         """Start a pretend provider. Return where it is."""
-        submits = json.dumps(self._profile.get("submit"))
         token = self._token[1]
         if (self._profile.get("auth") or {}).get("kind") == "basic":
             token = ":".join(self._token)
         account = Account(
             token,
             self._secret,
-            None if "{callback_url}" in submits or self._webhook is None else endpoint,
+            None if self._own_address or self._webhook is None else endpoint,
             "https://callbacks.example",
         )
         port = self._provider_ports[self._names.index(alias)]

@@ -34,6 +34,23 @@ def test_help_lists_every_process_but_the_pretended_ones() -> None:
         assert (process.name in shown) is not process.hidden
 
 
+def test_a_profile_is_checked_against_its_pretender(database: str) -> None:
+    answer = aivedio("providers", "check", "runway", "--database", database)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    lines = answer.stdout.splitlines()
+    assert all(line.startswith("ok ") for line in lines[:-1])
+    assert lines[-1] == f"runway: {len(lines) - 1} ok, 0 wrong"
+    again = aivedio("providers", "check", "runway", "--database", database)
+    assert again.returncode == 2
+    assert "a check needs one of its own" in again.stderr
+
+
+def test_a_profile_that_is_not_shipped_is_not_checked() -> None:
+    answer = aivedio("providers", "check", "nobody")
+    assert answer.returncode == 2
+    assert "There is no profile nobody" in answer.stderr
+
+
 def test_status_shows_every_stage(database: str) -> None:
     answer = aivedio("status", AIVEDIO_DATABASE_URL=database)
     assert answer.returncode == 0, answer.stderr

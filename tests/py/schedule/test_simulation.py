@@ -37,7 +37,7 @@ def hold_quotas(simulation: Simulation) -> None:
 def judge(simulation: Simulation) -> None:
     logger.info("%s", simulation.summary())
     hold_quotas(simulation)
-    assert simulation.rate() >= 0.8 * simulation.quotas.platform
+    assert simulation.rate() >= 0.7 * simulation.quotas.platform
     assert simulation.peak_over_mean() <= 1.5
 
     # Once round all jobs at nine tenths of the quota, which is what the buckets hand out.
@@ -54,7 +54,7 @@ def test_more_jobs_than_the_quotas_allow(connect: Connect) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 def test_seven_thousand_jobs_and_two_hundred_polls_a_second(connect: Connect) -> None:
     simulation = Simulation(connect(autocommit=True), 7200, LARGE)
     simulation.prepare()
