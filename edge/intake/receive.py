@@ -154,18 +154,21 @@ class Webhook:
         return response
 
     async def _receive(self, request: Request, provider: str, trace_id: str) -> Response:
-        profile = self._profile(provider, trace_id)
-        token = request.path_params.get("token")
         came_from = origin(request, self._trusted_proxies)
+        self._wait(self._flood.check(came_from.source), trace_id)
+        profile = self._profile(provider, came_from.source, trace_id)
+        token = request.path_params.get("token")
         if not (came_from.encrypted or self._local or profile.local):
             raise Refused(problem(403, "https_required", trace_id), "plain_http")
-        self._wait(self._flood.check(came_from.source), trace_id)
         if token is not None and len(token) > MAX_TOKEN:
             raise Refused(problem(404, "not_found", trace_id), "token")
         token_hash = hashlib.sha256(token.encode()).digest() if token else None
         _check_type(request, profile, trace_id)
 
-        body = await self._body(request, profile, token_hash, trace_id)
+        body = await self._body(request, profile, trace_id)
+        if body is None:
+            await self._hint(profile, token_hash, came_from.source, trace_id)
+            raise Refused(_last(problem(413, "too_large", trace_id)), "too_large")
         verified = await self._verify(request, profile, body)
         if isinstance(verified, Failure):
             # Without a key nobody can be told from a guesser.
@@ -218,48 +221,47 @@ class Webhook:
             self._complained_at = now
             log_failure("callback not stored", error, provider=provider, trace_id=trace_id)
 
-    def _profile(self, provider: str, trace_id: str) -> Profile:
+    def _profile(self, provider: str, source: str, trace_id: str) -> Profile:
         profile = self._profiles.get(provider)
         if profile is not None:
             return profile
         if not self._profiles.loaded or self._profiles.is_broken(provider):
             raise Refused(_again(503, "unavailable", trace_id, RETRY_AFTER), "no_profile")
+        self._flood.refused(source)
         raise Refused(problem(404, "not_found", trace_id), "unknown")
 
-    async def _body(
-        self, request: Request, profile: Profile, token_hash: bytes | None, trace_id: str
-    ) -> bytes:
-        """Return the raw body, reading no more than the profile allows, nor for long."""
+    async def _body(self, request: Request, profile: Profile, trace_id: str) -> bytes | None:
+        """Return the raw body, or None if it is larger than the profile allows: it is not read."""
         announced = request.headers.get("content-length", "0")
-        too_large = not announced.isdigit() or int(announced) > profile.max_body
+        if not announced.isdigit() or int(announced) > profile.max_body:
+            return None
         body = bytearray()
-        if not too_large:
-            try:
-                async with asyncio.timeout(BODY_SECONDS):
-                    async for chunk in request.stream():
-                        body += chunk
-                        if len(body) > profile.max_body:
-                            too_large = True
-                            break
-            except TimeoutError:
-                raise Refused(_last(problem(408, "too_slow", trace_id)), "slow") from None
-            except ClientDisconnect:
-                raise Refused(Response(status_code=400), "disconnected") from None
-        if too_large:
-            await self._hint(profile, token_hash, trace_id)
-            raise Refused(_last(problem(413, "too_large", trace_id)), "too_large")
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for chunk in request.stream():
+                    body += chunk
+                    if len(body) > profile.max_body:
+                        return None
+        except TimeoutError:
+            raise Refused(_last(problem(408, "too_slow", trace_id)), "slow") from None
+        except ClientDisconnect:
+            raise Refused(Response(status_code=400), "disconnected") from None
         return bytes(body)
 
-    async def _hint(self, profile: Profile, token_hash: bytes | None, trace_id: str) -> None:
+    async def _hint(
+        self, profile: Profile, token_hash: bytes | None, source: str, trace_id: str
+    ) -> None:
         """Have the attempt polled whose callback we refuse to read, if its token proves one."""
         if token_hash is None:
             return
         empty = hashlib.sha256(b"").digest()
-        await self._accept.accept(
+        accepted = await self._accept.accept(
             Received(
                 0, profile.provider, {}, None, empty, None, False, token_hash, trace_id, "too_large"
             )
         )
+        if accepted is None:
+            self._flood.refused(source)
 
     async def _verify(
         self, request: Request, profile: Profile, body: bytes

@@ -91,6 +91,20 @@ async def test_forgeries_from_a_good_senders_address_do_not_shut_it_out(
     assert inbox.count() == 2
 
 
+@pytest.mark.parametrize("path", ["/callbacks/nobody", "/callbacks/replicate/a-guessed-token"])
+async def test_guessing_names_and_tokens_is_as_slow(database: str, inbox: Inbox, path: str) -> None:
+    """A body too large is not read, but would have its job asked about, if there were one."""
+    large = {"content-type": "application/json", "content-length": "8000000"}
+    head = b"POST %b HTTP/1.1\r\nhost: x\r\n" % path.encode()
+    head += b"".join(f"{name}: {value}\r\n".encode() for name, value in large.items()) + b"\r\n"
+    async with serving(database, flood=Flood(refused=Rate(0.01, 3))) as edge:
+        answers = [await rest(edge, head) for _ in range(4)]
+    statuses = [answer[9:12] for answer in answers]
+    assert statuses[0] in (b"404", b"413")
+    assert statuses == [statuses[0]] * 3 + [b"429"]
+    assert inbox.count() == 0
+
+
 async def test_forgeries_never_reach_the_database(database: str, cluster: Cluster) -> None:
     async with wired(database, cluster) as (laid, address), serving(address) as edge:
         await laid.cut()
