@@ -33,6 +33,7 @@ async def process(
         "AIVEDIO_LOCAL": "1",
         "AIVEDIO_DRAIN_SECONDS": str(drain),
         "AIVEDIO_ADMIN_PORT": str(port + 1),
+        "AIVEDIO_MOST_STREAMS_OF_DEVICE": "50",
     }
     gateway = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "edge.cli.app", "gateway",
@@ -87,8 +88,9 @@ async def test_streams_are_sent_away_one_by_one_and_newcomers_elsewhere(
 
         opened = asyncio.Semaphore(0)
         followers = [asyncio.create_task(follow()) for _ in range(40)]
-        for _ in followers:
-            await opened.acquire()
+        async with asyncio.timeout(30):
+            for _ in followers:
+                await opened.acquire()
         told = time.monotonic()
         gateway.send_signal(signal.SIGTERM)
         await eventually_async(lambda: not_ready(client, port + 1), 5.0)
