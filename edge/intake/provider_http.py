@@ -115,9 +115,11 @@ class ProviderHttp:
             outcome = await self._send(request)
         word = outcome["kind"]
         if word == "response":
-            word = f"{outcome['http_status'] // 100}xx"
+            status = outcome["http_status"]
+            # A quota that is used up is no fault, and a share of its own to look at.
+            word = "429" if status == 429 else f"{status // 100}xx"
         REQUESTS.labels(request.provider, name, word).inc()
-        if word not in ("2xx", "4xx"):
+        if word not in ("2xx", "4xx", "429"):
             logger.warning(
                 "provider request failed",
                 provider=request.provider,
