@@ -34,7 +34,7 @@ TLS_HANDSHAKE_SECONDS = 5.0
 class Gate:
     """Who is connected, and whether they may be."""
 
-    per_source: ClassVar[int] = 1000
+    per_source: ClassVar[int] = 500
 
     def __init__(self, flood: Flood, trusted: Sequence[Network]) -> None:
         self._flood = flood

@@ -25,9 +25,11 @@ import hashlib
 import math
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter as Metric, Histogram
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -39,7 +41,7 @@ from edge.intake.accepting import Accepting, QueueFull, Received
 from edge.intake.challenge import echo
 from edge.intake.failures import Failures
 from edge.intake.flood import Flood
-from edge.intake.origin import Network, origin
+from edge.intake.origin import Network, Origin, origin
 from edge.intake.problems import problem
 from edge.intake.profiles import Profile, Profiles
 from edge.intake.signatures import Delivery, Failure, Verified
@@ -53,10 +55,12 @@ BODY_SECONDS = 4.0
 RETRY_AFTER = 5
 # Each request may hold a body in memory while it comes in.
 MAX_IN_FLIGHT = 1000
+# One source with slow bodies must not have all of them.
+MAX_IN_FLIGHT_PER_SOURCE = 250
 MAX_TOKEN = 200
 MAX_HEADER_KEPT = 512
 
-ANSWERS = Counter("aivedio_callbacks_total", "Callbacks answered.", ["provider", "status"])
+ANSWERS = Metric("aivedio_callbacks_total", "Callbacks answered.", ["provider", "status"])
 SECONDS = Histogram(
     "aivedio_callback_seconds",
     "Time from the head of a callback to its answer.",
@@ -110,6 +114,7 @@ class Webhook:
         self._clock = clock
         self._doubt = doubt
         self._in_flight = 0
+        self._in_flight_of: Counter[str] = Counter()
         self._complained_at = -math.inf
 
     def app(self) -> Starlette:
@@ -135,7 +140,9 @@ class Webhook:
         try:
             if self._in_flight > MAX_IN_FLIGHT:
                 raise Refused(_last(_again(503, "unavailable", trace_id, RETRY_AFTER)), "full")
-            response = await self._receive(request, provider, trace_id)
+            came_from = origin(request, self._trusted_proxies)
+            with self._place(came_from.source, trace_id):
+                response = await self._receive(request, provider, came_from, trace_id)
         except Refused as refused:
             response = refused.response
             if known:
@@ -153,8 +160,22 @@ class Webhook:
         SECONDS.observe(time.perf_counter() - began)
         return response
 
-    async def _receive(self, request: Request, provider: str, trace_id: str) -> Response:
-        came_from = origin(request, self._trusted_proxies)
+    @contextmanager
+    def _place(self, source: str, trace_id: str) -> Iterator[None]:
+        """Take one of the places that a source has for requests in flight."""
+        if self._in_flight_of[source] >= MAX_IN_FLIGHT_PER_SOURCE:
+            raise Refused(_last(_again(503, "unavailable", trace_id, RETRY_AFTER)), "crowded")
+        self._in_flight_of[source] += 1
+        try:
+            yield
+        finally:
+            self._in_flight_of[source] -= 1
+            if not self._in_flight_of[source]:
+                del self._in_flight_of[source]
+
+    async def _receive(
+        self, request: Request, provider: str, came_from: Origin, trace_id: str
+    ) -> Response:
         self._wait(self._flood.check(came_from.source), trace_id)
         profile = self._profile(provider, came_from.source, trace_id)
         token = request.path_params.get("token")

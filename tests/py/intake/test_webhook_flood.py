@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from edge.buckets import Rate
+from edge.intake import receive
 from edge.intake.flood import Flood
 from edge.intake.http_limits import CallbackProtocol, Gate
 from tests.py.intake.conftest import Edge, Inbox, serving
@@ -135,6 +136,33 @@ async def test_one_source_may_have_so_many_connections(
         assert (await edge.deliver(BODY)).status_code == 204
         for writer in idle:
             writer.close()
+
+        async def served() -> bool:
+            async with stranger(edge) as client:
+                return await guess(client) == 401
+
+        await eventually_async(served)
+
+
+async def test_slow_bodies_of_one_source_leave_room_for_others(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W28"""
+    monkeypatch.setattr(receive, "MAX_IN_FLIGHT_PER_SOURCE", 3)
+    head = b"POST /callbacks/replicate HTTP/1.1\r\nhost: x\r\n"
+    head += b"content-type: application/json\r\ncontent-length: 100\r\n\r\n"
+    async with serving(database) as edge:
+        slow = [asyncio.create_task(rest(edge, head)) for _ in range(3)]
+
+        async def refused() -> bool:
+            async with stranger(edge) as client:
+                return await guess(client) == 503
+
+        await eventually_async(refused)
+        assert (await edge.deliver(BODY)).status_code == 204
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
 
         async def served() -> bool:
             async with stranger(edge) as client:
