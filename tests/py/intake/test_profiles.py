@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import psycopg
 import pytest
 
 from edge.intake.profiles import MAX_BODY, ProfileRow, Profiles, parse
@@ -122,3 +124,14 @@ def test_the_last_good_profile_stays_until_a_better_one_comes(
 
     profiles.replace([])
     assert profiles.get("p") is None and not profiles.is_broken("p")
+
+
+def test_the_edge_understands_every_profile_that_is_shipped(
+    connect: Callable[..., psycopg.Connection[Any]],
+) -> None:
+    rows = connect().execute(
+        "select provider, webhook, local, revision from aivedio.read_webhook_profiles()"
+    )
+    found = [parse(ProfileRow(*row)) for row in rows.fetchall()]
+    assert "replicate" in {profile.provider for profile in found}
+    assert all(profile.verifier is not None or not profile.secrets for profile in found)
