@@ -31,6 +31,7 @@ check() {
   need chromium command -v chromium
   need chromium-driver command -v chromedriver
   need curl command -v curl
+  need nginx-light command -v nginx
   need openjdk-17-jdk-headless command -v javac
   need maven command -v mvn
 }
