@@ -110,6 +110,10 @@ class Stream:
         data = json.dumps({"reason": reason, "cursor": self.sent})
         await self.write(f"id: {self.sent}\nevent: reset\ndata: {data}\n\n".encode())
 
+    async def database(self, word: str) -> None:
+        """Say whether the database is away or back."""
+        await self.write(f'event: status\ndata: {{"database":"{word}"}}\n\n'.encode())
+
     def frame(self, event: Event, prev: int | None = None) -> bytes:
         data = json.dumps({**event.payload, "prev": self.sent if prev is None else prev})
         return f"id: {event.id}\nevent: task.status\ndata: {data}\n\n".encode()

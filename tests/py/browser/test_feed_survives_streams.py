@@ -50,6 +50,33 @@ async def test_bytes_may_come_one_by_one(feed: FeedPage, gateway: FakeGateway) -
     await feed.complete()
 
 
+async def test_a_server_without_its_database_proves_nothing(
+    feed: FeedPage, gateway: FakeGateway
+) -> None:
+    """It is connected and pings, but may miss what happens: the banner says so until it is back."""
+    task = gateway.add()
+    back = asyncio.Event()
+
+    async def blind(stream: Stream) -> None:
+        await stream.ready()
+        await stream.database("away")
+        await stream.event(gateway.change(task, status="running"))
+        await back.wait()
+        await stream.database("back")
+        await stream.follow()
+
+    gateway.scripts.append(blind)
+    await feed.start()
+    await feed.until("feed.counters.events === 1")
+    await feed.until("feed.status.state === 'interrupted'")
+    assert not await feed.get("feed.proven")
+    assert await feed.get("feed.tasks[0].status") == "running"
+    gateway.change(task, status="ready", asset_id="ast_1")
+    back.set()
+    await feed.complete()
+    assert len(gateway.asked("/events")) == 1
+
+
 async def test_a_repeat_is_one_visible_change(feed: FeedPage, gateway: FakeGateway) -> None:
     """B17"""
     task = gateway.add()
