@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from prometheus_client import Counter, Gauge
 from redis.exceptions import RedisError
 
 from edge import logs, pubsub
 from edge.backoff import Backoff
+from edge.gateway import registry
 
 logger = logs.get(__name__)
 
@@ -29,21 +30,33 @@ REDIS_UP = Gauge("aivedio_redis_up", "1 while Redis takes messages.")
 
 
 class Route(Protocol):
-    """Says which channels a project's events go to."""
+    """Says where events go."""
 
-    def channels(self, project: bytes) -> Sequence[str]:
-        """Return the channels for a project, given by the 16 bytes of its UUID."""
+    def publish(self, pipeline: Any, frames: Sequence[bytes]) -> None:
+        """Add to a pipeline what publishes encoded events, in their order."""
 
 
 class Everywhere:
     """Broadcast: one channel that every gateway listens to."""
 
     def __init__(self, database_id: str) -> None:
-        self._channels = (f"aivedio:{database_id}:events",)
+        self._channel = f"aivedio:{database_id}:events"
 
-    def channels(self, project: bytes) -> Sequence[str]:
-        """Return the one channel."""
-        return self._channels
+    def publish(self, pipeline: Any, frames: Sequence[bytes]) -> None:
+        """Publish every event there."""
+        for frame in frames:
+            pipeline.publish(self._channel, frame)
+
+
+class Directed:
+    """Directed: a channel for each gateway, and events only to those that follow their project."""
+
+    def __init__(self, database_id: str) -> None:
+        self._database_id = database_id
+
+    def publish(self, pipeline: Any, frames: Sequence[bytes]) -> None:
+        """Publish every event to whoever is registered for its project at that moment."""
+        registry.publish(pipeline, self._database_id, frames)
 
 
 def control_channel(database_id: str) -> str:
@@ -61,24 +74,32 @@ class Publisher:
         self._backoff = Backoff(0.05, 2.0)
         self._closed_until = 0.0
 
-    async def publish(self, messages: Sequence[tuple[str, bytes]]) -> bool:
-        """Publish (channel, bytes) pairs in order, in one round trip; return whether it worked."""
+    async def publish(
+        self, route: Route, frames: Sequence[bytes], controls: Sequence[tuple[str, bytes]] = ()
+    ) -> bool:
+        """
+        Publish events by a route, then (channel, bytes) pairs, in one round trip.
+
+        Return whether it worked.
+        """
         loop = asyncio.get_running_loop()
-        if not messages:
+        count = len(frames) + len(controls)
+        if not count:
             return True
         if loop.time() < self._closed_until:
-            PUBLISHED.labels("skipped").inc(len(messages))
+            PUBLISHED.labels("skipped").inc(count)
             return False
         pipeline = self._redis.pipeline(transaction=False)
-        for channel, message in messages:
+        route.publish(pipeline, frames)
+        for channel, message in controls:
             pipeline.publish(channel, message)
         try:
             async with asyncio.timeout(ANSWER_WITHIN * 2):
                 await pipeline.execute()
         except (RedisError, OSError, TimeoutError) as error:
-            self._fail(error, len(messages))
+            self._fail(error, count)
             return False
-        PUBLISHED.labels("published").inc(len(messages))
+        PUBLISHED.labels("published").inc(count)
         if self._backoff.tries:
             logger.info("redis takes messages again")
         self._backoff.reset()

@@ -22,7 +22,7 @@ from edge import database, errors, logs
 from edge.backoff import Backoff, pause
 from edge.gateway.frames import BadFrame, encode
 from relay import buses
-from relay.broadcast import Everywhere, Publisher, Route, control_channel
+from relay.broadcast import Directed, Everywhere, Publisher, Route, control_channel
 from relay.bus import BEAT, Message
 from relay.buses import Rocketmq
 from relay.consumer import DONE, Consumer, Outcome, Result
@@ -43,19 +43,23 @@ async def run(
     database_url: str,
     redis_url: str,
     rocketmq: Rocketmq | None = None,
+    directed: bool = False,
     stopping: asyncio.Event,
     ready: Callable[[bool], None],
 ) -> None:
-    """Dispatch until `stopping`."""
+    """
+    Dispatch until `stopping`, to every gateway or, `directed`, to those that follow a project.
+
+    Dispatchers and gateways must agree on it.
+    """
     database_id = await _database_id(database_url, stopping)
     if database_id is None:
         return
     publisher = Publisher(redis_url)
     try:
         async with buses.consumer(database_url, rocketmq) as bus:
-            dispatcher = Dispatcher(
-                publisher, Everywhere(database_id), control_channel(database_id)
-            )
+            route = Directed(database_id) if directed else Everywhere(database_id)
+            dispatcher = Dispatcher(publisher, route, control_channel(database_id))
             consumer = Consumer(bus, "dispatcher", dispatcher.dispatch, batch=BATCH)
             await consumer.run(stopping, ready)
     finally:
@@ -73,7 +77,7 @@ class Dispatcher:
 
     async def dispatch(self, messages: Sequence[Message]) -> Sequence[Result]:
         """Publish a batch in its order; only a body that is no event's is not done."""
-        out: list[tuple[str, bytes]] = []
+        out: list[bytes] = []
         published: set[int] = set()
         beat: Message | None = None
         results: list[Result] = []
@@ -87,20 +91,21 @@ class Dispatcher:
                     results.append((Outcome.HOPELESS, f"BadFrame: {error}"))
                     continue
             results.append(DONE)
+        beats = []
         if beat is not None and self._is_fresh(beat):
-            out.append((self._control, orjson.dumps(beat.body)))
-        if await self._publisher.publish(out):
+            beats.append((self._control, orjson.dumps(beat.body)))
+        if await self._publisher.publish(self._route, out, beats):
             for event_id in published:
                 self._recent.add(event_id)
         return results
 
-    def _encode(self, message: Message, out: list[tuple[str, bytes]], published: set[int]) -> None:
+    def _encode(self, message: Message, out: list[bytes], published: set[int]) -> None:
         frame = encode(message.body)
         event_id: int = message.body["event_id"]
         if event_id in published or self._recent.knows(event_id):
             REPEATS.inc()
             return
-        out += [(channel, frame) for channel in self._route.channels(frame[:16])]
+        out.append(frame)
         published.add(event_id)
 
     @staticmethod

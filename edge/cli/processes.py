@@ -146,6 +146,7 @@ def _dispatch(settings: Settings) -> Main:
         database_url=database_url(settings),
         redis_url=redis_url(settings),
         rocketmq=settings.rocketmq,
+        directed=settings.dispatch_mode == "directed",
         stopping=stopping,
         ready=ready,
     )
@@ -208,6 +209,7 @@ def _gateway(settings: Settings) -> Main:
         proxies=settings.proxies,
         local=settings.local,
         drain_seconds=settings.drain_seconds,
+        directed=settings.dispatch_mode == "directed",
         caps=caps,
         stopping=stopping,
         ready=ready,

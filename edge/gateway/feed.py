@@ -40,13 +40,18 @@ CONGESTION_S: Final = 1.0
 
 
 class Feed:
-    """Subscribes, and keeps being subscribed."""
+    """Subscribes, and keeps being subscribed; `events` is a channel of this gateway's own."""
 
     def __init__(
-        self, url: str, database_id: str, hubs: Hubs, on_confirmed: Callable[[], None]
+        self,
+        url: str,
+        database_id: str,
+        hubs: Hubs,
+        on_confirmed: Callable[[], None],
+        events: str | None = None,
     ) -> None:
         self._client = pubsub.client(url, answer_within=CONNECT_S)
-        self._events = f"aivedio:{database_id}:events"
+        self._events = events or f"aivedio:{database_id}:events"
         self._control = f"aivedio:{database_id}:control"
         self._hubs = hubs
         self._on_confirmed = on_confirmed

@@ -11,7 +11,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from uuid import UUID
 
 from edge import errors, logs
@@ -53,6 +53,8 @@ class Hubs:
         self._reads: set[asyncio.Task[None]] = set()
         self._places = asyncio.Semaphore(READS_AT_ONCE)
         self._may_read = asyncio.Event()
+        # What must be done for a project before it is read.
+        self.before_read: Callable[[UUID], Awaitable[None]] | None = None
         self._broken: set[Hub] = set()
         self._retrying: asyncio.Task[None] | None = None
         self._opening: dict[Hub, asyncio.Future[None]] = {}
@@ -203,6 +205,8 @@ class Hubs:
 
     async def _read(self, read: Read) -> None:
         await self._may_read.wait()
+        if self.before_read is not None:
+            await self.before_read(read.hub.project)
         page: Page | None = None
         async with self._places:
             metrics.READS.labels(read.kind).inc()

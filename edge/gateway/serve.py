@@ -35,6 +35,7 @@ from edge.gateway.hubs import Hubs
 from edge.gateway.keys import Keys
 from edge.gateway.lookout import Lookout
 from edge.gateway.places import Caps
+from edge.gateway.registry import Registry
 from edge.gateway.streams import Streams
 from edge.gateway.takeover import HttpProtocol
 from edge.http_server import Server
@@ -63,6 +64,7 @@ async def run(
     proxies: Sequence[Network] = (),
     local: bool = False,
     drain_seconds: float = 5.0,
+    directed: bool = False,
     caps: Caps | None = None,
     stopping: asyncio.Event,
     ready: Callable[[bool], None],
@@ -102,7 +104,10 @@ async def run(
             background.start("lookout", lookout.run(ended))
             background.start("loop watch", lookout.mind_the_loop(ended))
             background.start("silence watch", lookout.mind_the_silence(ended))
-            background.start("feed", _feed(facts, redis_url, hubs, lookout, ready, stopping, ended))
+            background.start(
+                "feed",
+                _feed(facts, redis_url, hubs, lookout, directed, ready, stopping, ended),
+            )
             await background.until(stopping)
             ready(False)
             await _drain(streams, drain_seconds)
@@ -173,6 +178,7 @@ async def _feed(
     redis_url: str,
     hubs: Hubs,
     lookout: Lookout,
+    directed: bool,
     ready: Callable[[bool], None],
     stopping: asyncio.Event,
     ended: asyncio.Event,
@@ -188,8 +194,13 @@ async def _feed(
             if await pause(backoff.next(), ended):
                 return
     subscribed = asyncio.Event()
+    registry = Registry(redis_url, identity) if directed else None
+    if registry is not None:
+        hubs.before_read = registry.ensure
 
     def on_confirmed() -> None:
+        if registry is not None:
+            registry.forget()
         hubs.allow_reads()
         subscribed.set()
         lookout.look()
@@ -206,11 +217,19 @@ async def _feed(
             gc.freeze()
             ready(True)
 
-    reporting = asyncio.create_task(report())
+    beside = [asyncio.create_task(report())]
+    if registry is not None:
+        followed = registry.run(lambda: [hub.project for hub in hubs.all], ended)
+        beside.append(asyncio.create_task(followed))
+    own_channel = registry.channel if registry is not None else None
     try:
-        await Feed(redis_url, identity, hubs, on_confirmed).run(ended)
+        await Feed(redis_url, identity, hubs, on_confirmed, own_channel).run(ended)
     finally:
-        reporting.cancel()
+        for task in beside:
+            task.cancel()
+        await asyncio.gather(*beside, return_exceptions=True)
+        if registry is not None:
+            await registry.close()
 
 
 async def _hear_revocations(database_url: str, streams: Streams, ended: asyncio.Event) -> None:
