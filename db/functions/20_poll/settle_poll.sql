@@ -74,6 +74,15 @@ begin
 
   v_result := aivedio._reschedule_poll(p_attempt, v_profile, v_answer, v_result);
 
+  -- A cancel may have waited for this word.
+  if v_attempt.cancel_state = 'due' and v_answer.meaning = 'body' and v_profile #> '{cancel,only_when}' is not null then
+    update aivedio.task_attempts as attempt
+    set cancel_due_at = least(attempt.cancel_due_at, aivedio._clock())
+    where attempt.id = p_attempt
+      and attempt.cancel_state = 'due';
+    perform aivedio._ring('aivedio_submit');
+  end if;
+
   if v_result.event_id is not null then
     perform aivedio._ring_outbox(array[v_result.task_id]);
   end if;
