@@ -1,5 +1,5 @@
 """
-The admin port of a process, on the loopback interface only.
+The admin port of a process, on the loopback interface unless told otherwise.
 
     GET /live      200 while the event loop turns
     GET /ready     200 once the process can do its work, 503 before and while it stops
@@ -18,14 +18,18 @@ from contextlib import asynccontextmanager
 from prometheus_client import REGISTRY
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+LOOPBACK = "127.0.0.1"
+
 _LINE_LIMIT = 4096
 _REQUEST_TIMEOUT = 5.0
 _TEXT = "text/plain; charset=utf-8"
 
 
 @asynccontextmanager
-async def serving(port: int, is_ready: Callable[[], bool]) -> AsyncIterator[None]:
-    """Answer on 127.0.0.1:`port` inside the block; port 0 means no admin port."""
+async def serving(
+    port: int, is_ready: Callable[[], bool], host: str = LOOPBACK
+) -> AsyncIterator[None]:
+    """Answer on `host`:`port` inside the block; port 0 means no admin port."""
     if port == 0:
         yield
         return
@@ -43,7 +47,7 @@ async def serving(port: int, is_ready: Callable[[], bool]) -> AsyncIterator[None
         finally:
             writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", port, limit=_LINE_LIMIT)
+    server = await asyncio.start_server(answer, host, port, limit=_LINE_LIMIT)
     try:
         yield
     finally:

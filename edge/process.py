@@ -43,16 +43,24 @@ def run(
     main: Main,
     *,
     admin_port: int = 0,
+    admin_host: str = admin.LOOPBACK,
     log_level: str = "info",
     stop_within: float = 30.0,
 ) -> int:
     """Live as the process `name` until told to stop, and return the exit status."""
     logs.configure(name, log_level)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(serve(name, main, admin_port, stop_within=stop_within))
+        return runner.run(serve(name, main, admin_port, admin_host, stop_within=stop_within))
 
 
-async def serve(name: str, main: Main, admin_port: int = 0, *, stop_within: float = 30.0) -> int:
+async def serve(
+    name: str,
+    main: Main,
+    admin_port: int = 0,
+    admin_host: str = admin.LOOPBACK,
+    *,
+    stop_within: float = 30.0,
+) -> int:
     """
     Run `main` under this process's signals and return the exit status.
 
@@ -64,7 +72,10 @@ async def serve(name: str, main: Main, admin_port: int = 0, *, stop_within: floa
     _own_signals(stopping)
     _follow_owner(asyncio.get_running_loop(), stopping)
 
-    async with admin.serving(admin_port, lambda: readiness.now and not stopping.is_set()):
+    def is_ready() -> bool:
+        return readiness.now and not stopping.is_set()
+
+    async with admin.serving(admin_port, is_ready, admin_host):
         logger.info("process started", pid=os.getpid(), admin_port=admin_port)
         work = asyncio.ensure_future(main(stopping, readiness.set))
         told = asyncio.ensure_future(stopping.wait())

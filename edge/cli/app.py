@@ -192,6 +192,7 @@ def _live(process: Process, settings: _settings.Settings) -> NoReturn:
             process.name,
             process.main(settings),
             admin_port=settings.admin_port,
+            admin_host=settings.admin_host,
             log_level=settings.log_level,
             stop_within=settings.drain_seconds + process.winds_up,
         )

@@ -125,7 +125,10 @@ class Settings(BaseSettings):
         default="127.0.0.1:8080", description="where the gateway listens"
     )
     admin_port: int = Field(
-        default=0, ge=0, le=65535, description="loopback port of /live, /ready, /metrics; 0 is none"
+        default=0, ge=0, le=65535, description="port of /live, /ready and /metrics; 0 is none"
+    )
+    admin_host: str = Field(
+        default="127.0.0.1", description="address of that port; it is no secret and no interface"
     )
     jwt_secret: SecretStr | None = Field(
         default=None,
