@@ -152,6 +152,10 @@ class Dialect:
         """Answer whether the caller has presented the account's token."""
         return self.has_token(request, "authorization", "Bearer ")
 
+    async def body(self, request: Request) -> dict[str, Any]:
+        """Return what a submission says. Raises `Invalid`."""
+        return await body_of(request)
+
     def find(self, request: Request, studio: Studio) -> Job | None:
         """Return the job that a request is about."""
         return studio.book.get(request.path_params["id"])
@@ -245,7 +249,7 @@ class Api:
         """Take a submission."""
         dialect = self.dialect
         try:
-            submission = dialect.read(Asked(request, await body_of(request)))
+            submission = dialect.read(Asked(request, await dialect.body(request)))
         except Invalid as invalid:
             return self.problem(dialect.refused_status, str(invalid))
         answer = await self.studio.submit(submission)

@@ -12,6 +12,8 @@ not the event's in its body.
 
 from __future__ import annotations
 
+from email.message import Message
+from email.parser import BytesParser
 from typing import Any, ClassVar
 
 from starlette.requests import Request
@@ -64,6 +66,20 @@ class OpenAiVideos(Dialect):
 
         return [api.route("GET", "/v1/videos/{id}/content", content)]
 
+    async def body(self, request: Request) -> dict[str, Any]:
+        """Return what a submission says, as JSON or as a form."""
+        kind = request.headers.get("content-type", "")
+        if not kind.startswith("multipart/form-data"):
+            return await super().body(request)
+        form = BytesParser().parsebytes(
+            f"content-type: {kind}\r\n\r\n".encode() + await request.body()
+        )
+        return {
+            str(part.get_param("name", header="content-disposition")): _text(part)
+            for part in form.walk()
+            if not part.is_multipart()
+        }
+
     def read(self, asked: Asked) -> Submission:
         """Return what was asked for."""
         model = asked.body.get("model", "sora-2")
@@ -112,3 +128,8 @@ class OpenAiVideos(Dialect):
     def problem(self, status: int, detail: str) -> Any:
         """Return an error as OpenAI words it."""
         return {"error": {"message": detail, "type": "invalid_request_error", "code": None}}
+
+
+def _text(part: Message) -> str:
+    content = part.get_payload(decode=True)
+    return content.decode(errors="replace") if isinstance(content, bytes) else ""

@@ -174,7 +174,13 @@ async def until(
 
 
 @asynccontextmanager
-async def running(speed: float = 1.0, max_jobs: int = 1000) -> AsyncIterator[Provider]:
+async def running(
+    speed: float = 1.0,
+    max_jobs: int = 1000,
+    dialect: str = "replicate",
+    endpoint: str | None = None,
+    token: str = TOKEN,
+) -> AsyncIterator[Provider]:
     """Run the provider in this event loop."""
     port = free_port()
     stopping, listening = asyncio.Event(), asyncio.Event()
@@ -182,8 +188,10 @@ async def running(speed: float = 1.0, max_jobs: int = 1000) -> AsyncIterator[Pro
         provider.run(
             host="127.0.0.1",
             port=port,
-            token=TOKEN,
+            token=token,
             secret=SECRET,
+            dialect=dialect,
+            endpoint=endpoint,
             speed=speed,
             max_jobs=max_jobs,
             stopping=stopping,
@@ -194,7 +202,7 @@ async def running(speed: float = 1.0, max_jobs: int = 1000) -> AsyncIterator[Pro
     url = f"http://127.0.0.1:{port}"
     try:
         async with httpx.AsyncClient(
-            base_url=url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=20
+            base_url=url, headers={"authorization": f"Bearer {token}"}, timeout=20
         ) as client:
             yield Provider(url, client)
     finally:
