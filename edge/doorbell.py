@@ -198,25 +198,23 @@ class Doorbell:
         return self._rung
 
     async def _hold(self) -> None:
-        for shard in self._shards:
-            if shard in self._held:
-                continue
+        missing = [shard for shard in self._shards if shard not in self._held]
+        if missing:
             ((held,),) = await self._listener.rows(
-                "hold_bell", p_channel=self._channel, p_shard=shard
+                "hold_bells", p_channel=self._channel, p_shards=missing
             )
             # Refused: a peer is awake, or writers are ringing. Looking is right all the same.
-            if held:
-                self._held.append(shard)
+            self._held += held
 
     async def _release(self) -> str | None:
         """Release what is held; return the transaction id after the last release."""
-        last: str | None = None
-        while self._held:
-            ((last,),) = await self._listener.rows(
-                "release_bell", p_channel=self._channel, p_shard=self._held[-1]
-            )
-            self._held.pop()
-        return last
+        if not self._held:
+            return None
+        ((last,),) = await self._listener.rows(
+            "release_bells", p_channel=self._channel, p_shards=self._held
+        )
+        self._held.clear()
+        return str(last)
 
     async def _quiet(self, released_at: str | None) -> bool:
         if released_at is None:

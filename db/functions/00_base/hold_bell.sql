@@ -4,7 +4,7 @@
  * Says "I am awake": while the calling session holds the bell, writers do not notify. It waits a
  * moment for writers that are just ringing; trying without waiting would starve among many of them.
  *
- * Called by   edge/doorbell.py, on a direct connection
+ * Called by   hold_bells
  * Writes      nothing
  * Locks       the bell, exclusive, for the session, until release_bell
  */

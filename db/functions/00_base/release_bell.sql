@@ -4,7 +4,7 @@
  * Says "I am going to sleep", and answers with a transaction id. A writer that was refused the bell
  * before this call may still be uncommitted: keep looking until bell_quiet(that id) is true.
  *
- * Called by   edge/doorbell.py, on the connection that called hold_bell
+ * Called by   a session that holds a single bell
  * Writes      nothing
  * Locks       releases the bell
  */
