@@ -134,6 +134,6 @@ async def test_a_browser_that_does_not_read_is_noticed_through_the_proxy(
                 await gateway.publish(*ids)
                 await quick.until(ids[-1])
                 sent += len(ids) * FRAME
-                assert sent < 3_000_000, "megabytes lie between the gateway and a browser"
+                assert sent < 1_500_000, "megabytes lie between the gateway and a browser"
         writer.transport.abort()
     await eventually_async(lambda: not open_streams())
