@@ -1,7 +1,7 @@
 -- Stage 30: a provider is defined by data, and data that cannot work is refused with all its mistakes.
 begin;
 \ir support/fixtures.sql
-select plan(96);
+select plan(99);
 
 create temporary table good (profile jsonb);
 insert into good values ($profile$
@@ -128,7 +128,7 @@ from (values
   ('{submit,path}', '"/{+app}/jobs"', 'submit: there is no placeholder {+app}'),
   ('{submit,body,cb}', '"{answer.id}"', 'submit: there is no placeholder {answer.id}'),
   ('{submit,query}', '{"a b": "c"}', 'submit.query.a b: name and value are plain text'),
-  ('{submit,query}', '"a=b"', 'submit.query: object'),
+  ('{submit,query}', '"a=b"', 'submit.query: an object'),
   ('{submit,accept}', '[200]', 'submit.accept: no such key'),
   ('{submit,answers}', '[{"when": "$.error", "means": "refused"}]', 'submit.answers[0].when: a predicate, true or false, such as $.error == "busy"'),
   ('{submit,answers}', '[{"when": "$.error == 1", "means": "bad"}]', 'submit.answers[0].means: one of {body,failed,canceled,not_found,auth,throttled,retry,refused}'),
@@ -151,6 +151,9 @@ from (values
   ('{webhook,fields}', '{"state": "$.a"}', 'webhook.fields.state: no such field'),
   ('{webhook,fields}', '{"outputs": "$["}', 'webhook.fields.outputs: no valid SQL/JSON path; webhook.fields.outputs: "$[" does not begin with member names, like $.data.url'),
   ('{hidden_failures}', '[{"when": "$.error"}]', 'hidden_failures[0].when: a predicate, true or false, such as $.error == "busy"'),
+  ('{success_needs_output}', '"yes"', 'success_needs_output: true or false'),
+  ('{webhook,required}', 'null', 'webhook.required: a list'),
+  ('{submit,answers}', '{"when": "$.a == 1", "means": "retry"}', 'submit.answers: a list'),
   ('{surprise}', '1', 'surprise: no such key')
 ) as given (path, value, expected);
 

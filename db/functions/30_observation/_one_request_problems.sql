@@ -85,10 +85,8 @@ begin
   );
   v_problems := v_problems || array(
     select pg_catalog.format('%s.%s: %s', p_name, part.name, part.kind)
-    from (values
-      ('headers', 'object'), ('query', 'object'), ('http', 'object'), ('answers', 'array')
-    ) as part (name, kind)
-    where coalesce(pg_catalog.jsonb_typeof(p_rule -> part.name), 'null') not in ('null', part.kind)
+    from (values ('http', 'an object'), ('answers', 'a list')) as part (name, kind)
+    where pg_catalog.jsonb_typeof(p_rule -> part.name) <> case part.name when 'http' then 'object' else 'array' end
   );
 
   for v_rule in

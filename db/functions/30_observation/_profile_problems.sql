@@ -31,6 +31,7 @@ begin
       where key.name <> all (v_known)
       order by key.name
     )
+    || aivedio._shape_problems(p_profile)
     || aivedio._access_problems(p_profile)
     || aivedio._value_problems(p_profile)
     || aivedio._request_problems(p_profile)
