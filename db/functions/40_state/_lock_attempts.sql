@@ -15,6 +15,7 @@ returns integer
 language plpgsql
 volatile
 set search_path = ''
+set plan_cache_mode = force_generic_plan  -- planning for each list anew costs more than all the locks
 as $_lock_attempts$
 declare
   v_projects uuid[];
