@@ -71,12 +71,13 @@ class CallbackProtocol(BoundedProtocol):
     _body_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let in as many connections as one source may have."""
+        """Let in as many connections as one source may have, and none of who is shut out."""
         super().connection_made(transport)
         self._source, has_room = self.gate.enter(self.client[0] if self.client else "")
         if not has_room:
             CONNECTIONS.labels("crowded").inc()
             self._refuse(503, "unavailable")
+        self._refuse_shut_out()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Make room."""
@@ -88,12 +89,8 @@ class CallbackProtocol(BoundedProtocol):
 
     def on_headers_complete(self) -> None:
         """Turn away who is shut out, and give anybody else's body its time."""
-        is_free = self.cycle is None or self.cycle.response_complete
-        if self._source is not None and is_free and not self._refused:
-            wait = self.gate.shut_out(self._source)
-            if wait:
-                CONNECTIONS.labels("shut_out").inc()
-                self._refuse(429, "too_many_requests", b"retry-after: %d\r\n" % math.ceil(wait))
+        if self.cycle is None or self.cycle.response_complete:
+            self._refuse_shut_out()
         super().on_headers_complete()
         self._body_came()
         if not self._refused:
@@ -107,6 +104,12 @@ class CallbackProtocol(BoundedProtocol):
     def problem(self, status: int, code: str) -> bytes:
         """Return the body of a refusal."""
         return encoded(status, code)
+
+    def _refuse_shut_out(self) -> None:
+        wait = 0.0 if self._source is None or self._refused else self.gate.shut_out(self._source)
+        if wait:
+            CONNECTIONS.labels("shut_out").inc()
+            self._refuse(429, "too_many_requests", b"retry-after: %d\r\n" % math.ceil(wait))
 
     def _body_came(self) -> None:
         if self._body_timer is not None:
