@@ -1,9 +1,9 @@
 """
 The command line `aivedio`.
 
-For people: `up`, `migrate`, `status`, `doctor`, `replay`, `providers`, `topics`, `version`. For
-service managers: one sub-command per process, each configured by AIVEDIO_ variables, logging JSON
-to stderr.
+For people: `up`, `migrate`, `status`, `doctor`, `replay`, `providers`, `topics`,
+`settings`, `version`. For service managers: one sub-command per process, each configured by
+AIVEDIO_ variables, logging JSON to stderr.
 """
 
 from __future__ import annotations
@@ -157,6 +157,13 @@ def replay(
     if apply and why == "rehearsal":
         raise typer.BadParameter("--apply needs --why")
     raise typer.Exit(callbacks.show(database_url(settings), callback, who, why, apply=apply))
+
+
+@app.command()
+def settings() -> None:
+    """List the AIVEDIO_ variables, what each means, and which are set."""
+    for line in _settings.listing(_settings.load()):
+        typer.echo(line)
 
 
 @app.command()

@@ -213,6 +213,24 @@ def load() -> Settings:
         raise BadSettings("Some settings cannot be used:\n\n" + "\n".join(lines)) from None
 
 
+def listing(settings: Settings) -> list[str]:
+    """Return two lines for each variable: its value or default, and its meaning."""
+    lines = []
+    for field, info in Settings.model_fields.items():
+        value = getattr(settings, field)
+        if isinstance(value, list):
+            value = ",".join(map(str, value))
+        if value in (None, ""):
+            shown = "not set"
+        elif field in settings.model_fields_set:
+            # Secrets show as asterisks.
+            shown = f"= {value}"
+        else:
+            shown = f"is {value} unless set"
+        lines += [f"{PREFIX}{field.upper()} {shown}", f"    {info.description}"]
+    return lines
+
+
 def required(settings: Settings, *fields: str) -> None:
     """Raise BadSettings, naming every variable among `fields` that is not set."""
     missing = [field for field in fields if not getattr(settings, field)]

@@ -71,6 +71,21 @@ def test_a_database_that_is_away_is_no_traceback_for_migrate_either() -> None:
     assert "Traceback" not in answer.stderr
 
 
+def test_settings_are_listed_without_what_is_secret() -> None:
+    answer = aivedio(
+        "settings",
+        AIVEDIO_DATABASE_URL="postgresql://me:hush@db/aivedio",
+        AIVEDIO_JWT_SECRET="hush" * 10,
+        AIVEDIO_TRUSTED_PROXIES="10.0.0.0/8",
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "hush" not in answer.stdout
+    assert "AIVEDIO_DATABASE_URL = **********\n" in answer.stdout
+    assert "AIVEDIO_TRUSTED_PROXIES = 10.0.0.0/8\n" in answer.stdout
+    assert "AIVEDIO_REDIS_URL not set\n" in answer.stdout
+    assert "AIVEDIO_DRAIN_SECONDS is 5.0 unless set\n" in answer.stdout
+
+
 def test_the_doctor_says_what_is_wrong_and_what_to_do(database: str) -> None:
     answer = aivedio("doctor", AIVEDIO_DATABASE_URL=database)
     assert answer.returncode == 1, answer.stderr
