@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from tests.py.support.schema import ROOT
 from tests.py.support.sqlfiles import FunctionFile, function_files
@@ -35,10 +36,18 @@ def fields(file: FunctionFile) -> dict[str, str]:
     return found
 
 
+@cache
+def calls() -> dict[str, set[str]]:
+    """Return, by function, the functions that it calls."""
+    return {
+        file.path.stem: set(re.findall(r"\baivedio\.(\w+)\s*\(", file.code)) for file in FILES
+    }
+
+
 def callers(file: FunctionFile) -> set[str]:
     """Return the functions that call this one."""
-    called = re.compile(rf"\baivedio\.{file.path.stem}\s*\(")
-    return {other.path.stem for other in FILES if other is not file and called.search(other.code)}
+    own = file.path.stem
+    return {other for other, called in calls().items() if own in called and other != own}
 
 
 def test_a_file_holds_the_one_function_that_it_is_named_after() -> None:
