@@ -90,13 +90,21 @@ ALL: tuple[Scenario, ...] = (
         "ready",
     ),
     Scenario(
-        _faulty(Fault.DROP, Fault.POLL_ERROR, Fault.POLL_MALFORMED, Fault.POLL_TRUNCATED), "ready"
+        _faulty(
+            Fault.DROP,
+            Fault.POLL_ERROR,
+            Fault.POLL_MALFORMED,
+            Fault.POLL_TRUNCATED,
+            Fault.POLL_DRIP,
+            slow_s=0.5,
+        ),
+        "ready",
     ),
     Scenario(
         _faulty(Fault.DROP, Fault.POLL_MISSING, Fault.POLL_THROTTLED, Fault.RESULT_ERROR), "ready"
     ),
     Scenario(
-        _faulty(Fault.DROP, Fault.POLL_SLOW, Fault.POLL_DRIP, slow_s=0.5, outcome="aborted"),
+        _faulty(Fault.DROP, Fault.POLL_SLOW, outcome="aborted"),
         "canceled",
         "canceled_by_provider",
     ),
