@@ -12,11 +12,12 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from tests.bench import apply, relay, webhook
+from tests.bench import apply, inbox, relay, webhook
 from tests.bench.harness import Result, report, say
 
 BENCHMARKS: dict[str, Callable[[], Sequence[Result]]] = {
     "apply": apply.run,
+    "inbox": inbox.run,
     "relay": relay.run,
     "webhook": webhook.run,
     "burst": webhook.run_burst,

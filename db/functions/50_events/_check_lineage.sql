@@ -6,6 +6,8 @@
  * browser that holds one of them would miss events without knowing. So the first writer moves the ids.
  * A snapshot of disks keeps identifier and timeline: there, operators call after_restore().
  *
+ * It is looked at once in a transaction, however many events it writes.
+ *
  * Called by   _emit
  * Writes      what _after_restore writes, once per restore
  * Locks       nothing while the lineage is unchanged
@@ -16,7 +18,14 @@ language plpgsql
 volatile
 set search_path = ''
 as $_check_lineage$
+declare
+  v_xact constant text := pg_catalog.pg_current_xact_id()::text;
 begin
+  -- Once in a transaction is enough: one that has begun to write ends with the server that it began on.
+  if pg_catalog.current_setting('aivedio.lineage_checked', true) = v_xact then
+    return;
+  end if;
+
   -- The timeline comes from the insertion point of the log, which a promotion changes at once;
   -- pg_control learns of it only at the next checkpoint.
   perform 1
@@ -27,6 +36,7 @@ begin
   if not found then
     perform aivedio._after_restore('lineage');
   end if;
+  perform pg_catalog.set_config('aivedio.lineage_checked', v_xact, true);
 end;
 $_check_lineage$;
 
