@@ -2,7 +2,7 @@
 begin;
 \ir support/fixtures.sql
 \ir support/examples.sql
-select plan(33);
+select plan(37);
 
 insert into example (source, body, expected, why) values
   ('poll', '{"status": "IN_QUEUE", "request_id": "r1", "queue_position": 0, "response_url": "https://queue.fal.run/fal-ai/m/requests/r1"}',
@@ -21,6 +21,10 @@ insert into example (source, body, expected, why) values
     '{"task": "r1", "word": "COMPLETED", "status": "succeeded", "urls": ["https://v3.fal.media/1.mp4", "https://v3.fal.media/2.mp4"], "lives": 3600}', 'several videos'),
   ('poll', '{"status": "COMPLETED", "request_id": "r1", "payload": {"images": [{"url": "https://v3.fal.media/1.png"}], "video": {"url": "https://v3.fal.media/1.mp4"}}}',
     '{"task": "r1", "word": "COMPLETED", "status": "succeeded", "urls": ["https://v3.fal.media/1.mp4", "https://v3.fal.media/1.png"], "kinds": ["image", "video"], "lives": 3600}', 'a video first, then images'),
+  ('poll', '{"status": "COMPLETED", "request_id": "r1", "payload": {"image": {"url": "https://v3.fal.media/1.png"}, "audio": {"url": "https://v3.fal.media/1.mp3"}}}',
+    '{"task": "r1", "word": "COMPLETED", "status": "succeeded", "urls": ["https://v3.fal.media/1.png", "https://v3.fal.media/1.mp3"], "kinds": ["audio", "image"], "lives": 3600}', 'an image and a sound'),
+  ('webhook', '{"request_id": "r1", "status": "ERROR", "payload": null, "payload_error": "too large"}',
+    '{"task": "r1", "word": "ERROR", "status": "failed", "class": "provider_failed", "code": "provider_failed", "detail": "too large"}', 'an error of the payload alone'),
   ('poll', '{"status": "COMPLETED", "request_id": "r1", "payload": {"text": "a cat"}}',
     '{"task": "r1", "word": "COMPLETED", "status": "succeeded"}', 'an unknown shape has no outputs'),
   ('poll', '{"status": "FAILED", "request_id": "r1"}', '{"task": "r1", "word": "FAILED"}', 'fal has no such word'),
@@ -46,7 +50,7 @@ select pg_temp.judge('fal');
 
 -- The status of the result's own request.
 select is(aivedio._http_meaning(aivedio._profile('fal'), 'poll.then', given.status), given.meaning, format('a result with %s: %s', given.status, given.meaning))
-from (values (200, 'body'), (422, 'failed'), (404, 'not_found'), (429, 'throttled'), (504, 'retry')) as given (status, meaning);
+from (values (200, 'body'), (422, 'failed'), (400, 'failed'), (404, 'not_found'), (429, 'throttled'), (504, 'retry')) as given (status, meaning);
 
 -- When the result is asked for.
 select is(
@@ -65,6 +69,9 @@ from (values
 select is(
   pg_temp.kept('fal', '{"request_id": "r1", "status": "OK", "payload": {"video": {"url": "https://v3.fal.media/o.mp4"}, "prompt": "private"}}'),
   '{"request_id": "r1", "status": "OK", "payload": "[redacted]"}', 'of an applied callback nothing of the result is kept'
+);
+select is(
+  (aivedio._answer_meaning(aivedio._profile('fal'), 'cancel', 404, '{"status": "NOT_FOUND"}')), 'refused', 'nor one of a request that is gone'
 );
 select is(
   (aivedio._answer_meaning(aivedio._profile('fal'), 'cancel', 400, '{"status": "ALREADY_COMPLETED"}')), 'refused', 'a cancel that comes too late is not repeated'

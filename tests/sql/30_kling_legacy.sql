@@ -2,7 +2,7 @@
 begin;
 \ir support/fixtures.sql
 \ir support/examples.sql
-select plan(12);
+select plan(14);
 
 insert into example (source, body, expected, why) values
   ('poll', '{"code": 0, "message": "SUCCEED", "request_id": "q1", "data": {"task_id": "1", "task_status": "submitted", "updated_at": 1782270001000}}',
@@ -15,6 +15,8 @@ insert into example (source, body, expected, why) values
     '{"task": "1", "word": "succeeded"}', 'and no other word'),
   ('poll', '{"code": 0, "data": {"task_id": "1", "task_status": "failed", "task_status_msg": "invalid image"}}',
     '{"task": "1", "word": "failed", "status": "failed", "class": "invalid_input", "code": "provider_rejected", "detail": "invalid image"}', 'failure'),
+  ('webhook', '{"task_id": "1", "task_status": "submitted"}',
+    '{"task": "1", "word": "submitted", "status": "queued"}', 'waits'),
   ('webhook', '{"task_id": "1", "task_status": "processing", "task_status_msg": ""}',
     '{"task": "1", "word": "processing", "status": "running"}', 'runs: a callback has the fields at its top'),
   ('webhook', '{"task_id": "1", "task_status": "succeed", "updated_at": 1782270001000, "task_result": {"videos": [{"id": "v1", "url": "https://cdn.example/o.mp4"}]}}',
@@ -31,7 +33,8 @@ select is(
   format('%s: %s means %s', given.request, given.body, given.meaning)
 )
 from (values
-  ('submit', '{"code": 1303}'::jsonb, 'throttled'), ('submit', '{"code": 1001}', 'refused'), ('poll', '{"code": 5000}', 'retry')
+  ('submit', '{"code": 1303}'::jsonb, 'throttled'), ('submit', '{"code": 1001}', 'refused'), ('poll', '{"code": 5000}', 'retry'),
+  ('poll', '{"code": 1303}', 'throttled')
 ) as given (request, body, meaning);
 
 select finish();

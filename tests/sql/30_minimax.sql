@@ -2,7 +2,7 @@
 begin;
 \ir support/fixtures.sql
 \ir support/examples.sql
-select plan(26);
+select plan(29);
 
 insert into example (source, body, expected, why) values
   ('poll', '{"task_id": "1", "status": "Preparing", "file_id": "", "base_resp": {"status_code": 0, "status_msg": "success"}}',
@@ -46,6 +46,9 @@ from (values
   ('submit', '{"base_resp": {"status_code": 2049}}', 'auth'),
   ('submit', '{"base_resp": {"status_code": 1008}}', 'refused'),
   ('poll', '{"base_resp": {"status_code": 1002}}', 'throttled'),
+  ('poll', '{"base_resp": {"status_code": 1004}}', 'auth'),
+  ('poll.then', '{"base_resp": {"status_code": 1002}}', 'throttled'),
+  ('poll.then', '{"base_resp": {"status_code": 2049}}', 'auth'),
   ('poll', '{"status": "", "base_resp": {"status_code": 1000}}', 'retry'),
   ('poll', '{"status": "Fail", "base_resp": {"status_code": 1027}}', 'body'),
   ('poll.then', '{"base_resp": {"status_code": 1000}}', 'retry'),

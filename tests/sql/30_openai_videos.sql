@@ -29,7 +29,7 @@ insert into example (source, body, expected, why) values
 select pg_temp.judge('openai_videos');
 
 select is(
-  aivedio._is_thin(aivedio._profile('openai_videos'), aivedio.normalise('openai_videos', 'webhook', '{"type": "video.completed", "data": {"id": "1"}}')),
+  aivedio._is_thin(aivedio._profile('openai_videos'), aivedio.normalise('openai_videos', 'webhook', '{"type": "video.failed", "data": {"id": "1"}}')),
   true, 'its callbacks are hints'
 );
 

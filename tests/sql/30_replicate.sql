@@ -1,7 +1,7 @@
 -- Stage 30: Replicate's profile understands the bodies that Replicate documents.
 begin;
 \ir support/fixtures.sql
-select plan(34);
+select plan(36);
 
 -- A prediction as Replicate sends it, in callbacks and answers alike.
 create function pg_temp.prediction(p_change jsonb)
@@ -55,6 +55,17 @@ select results_eq(
 from example
 cross join (values ('webhook'), ('poll')) as source (name)
 order by example.place, source.name;
+
+select is(
+  aivedio._redact(
+    aivedio._redact(pg_temp.prediction('{"webhook": "https://us.example/tok", "logs": "private", "output": "https://x.example/o.mp4"}'), aivedio._profile('replicate') -> 'redact'),
+    (aivedio._profile('replicate') -> 'redact_after') || aivedio._output_paths(aivedio._profile('replicate'))
+  ) @> '{"input": "[redacted]", "webhook": "[redacted]", "logs": "[redacted]", "output": "[redacted]", "status": "starting"}',
+  true, 'of an applied callback neither what was asked for nor what was made is kept'
+);
+select is(
+  (aivedio.normalise('replicate', 'webhook', pg_temp.prediction('{}'))).provider_task_id, 'ufawqhfynnddngldkgtslldrkq', 'its id'
+);
 
 select finish();
 rollback;
