@@ -29,6 +29,7 @@ from uuid import UUID
 import jwt
 from starlette.requests import Request
 
+from edge.gateway.doorman import Doorman
 from edge.gateway.keys import Keys
 from edge.gateway.problems import Problem
 from edge.gateway.store import Grant, Redeemed, Store
@@ -73,6 +74,7 @@ class Access:
     def __init__(self, keys: Keys, store: Store, public_url: str) -> None:
         self._keys = keys
         self._store = store
+        self._doorman = Doorman(store.lost)
         url = urlsplit(public_url)
         self._scheme = url.scheme
         self._origin = f"{url.scheme}://{url.netloc}"
@@ -135,11 +137,19 @@ class Access:
 
     async def require(self, grant: Grant, *, change: bool = False) -> None:
         """Raise what `permit` raises unless the grant holds now."""
+        if not change:
+            if not await self._doorman.admits(grant):
+                raise Problem("not_found")
+            return
         role = await self._store.role(grant)
         if role is None:
             raise Problem("not_found")
-        if change and role not in _MAY_CHANGE:
+        if role not in _MAY_CHANGE:
             raise Problem("forbidden")
+
+    async def close(self) -> None:
+        """End the questions that are under way."""
+        await self._doorman.close()
 
     def require_same_site(self, request: Request, identity: Identity) -> None:
         """Refuse a change by cookie that cannot show that a page of ours asked for it."""

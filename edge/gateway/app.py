@@ -102,8 +102,9 @@ class Gateway:
         return Traced(Starlette(routes=routes, exception_handlers=HANDLERS))
 
     async def close(self) -> None:
-        """End what is under way for clients of WebSockets."""
+        """End what is under way."""
         await self._commands.close()
+        await self._access.close()
 
     # Snapshots
 
