@@ -1,7 +1,7 @@
 -- Stage 20: the answer to a poll changes its task as a callback would; a query that fails says nothing about the job.
 begin;
 \ir support/fixtures.sql
-select plan(76);
+select plan(79);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -246,6 +246,12 @@ select is((select count(*) from aivedio.alarms where kind = 'credential_refused'
 select pg_temp.again('i');
 select pg_temp.settle('i', pg_temp.answer('{"status": "processing"}'));
 select is((select state from aivedio.provider_circuits where provider = 'replicate'), 'closed', 'a good answer closes it');
+select pg_temp.again('i');
+select is(pg_temp.settle('i', '{"kind": "not_sent", "error": "NoSecret"}'), 'duplicate running', 'a secret that is missing where polls are made');
+select is(pg_temp.counts('i'), 'polls 3 unchanged 1 failures 0 malformed 0', 'is no failure of the attempt, however long it lasts');
+select is((select state || ' ' || reason from aivedio.provider_circuits where provider = 'replicate'), 'open credential_refused', 'but of the credential');
+select pg_temp.again('i');
+select pg_temp.settle('i', pg_temp.answer('{"status": "processing"}'));
 
 -- Many faults in a row open the circuit, a failed probe opens it for longer.
 select pg_temp.polled('j' || n) from generate_series(1, 10) as n;

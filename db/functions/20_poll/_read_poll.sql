@@ -45,6 +45,8 @@ begin
     v_answer.retry_after_s := greatest(0, least(3600, (p_outcome ->> 'retry_after_s')::double precision));
   end if;
   v_answer.meaning := case
+    -- Ours to mend: neither the job nor the provider has failed.
+    when v_kind = 'not_sent' and p_outcome ->> 'error' in ('NoSecret', 'BadSecret') then 'auth'
     when v_kind in ('timeout', 'network', 'not_sent') then 'retry'
     when v_kind not in ('response', 'malformed', 'too_large') or v_status is null then 'malformed'
     else aivedio._answer_meaning(p_profile, case when v_second then 'poll.then' else 'poll' end, v_status, v_body)
