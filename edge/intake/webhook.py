@@ -108,7 +108,7 @@ async def run(
                 doubt=doubt.set,
             )
             server = http_limits.server(
-                webhook.app(),
+                webhook,
                 drain_within=drain_within,
                 gate=Gate(flood, trusted_proxies),
                 tls=certificate.context if certificate else None,
