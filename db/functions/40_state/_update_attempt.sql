@@ -78,13 +78,17 @@ begin
       terminal_at       = p_attempt.terminal_at,
       terminal_seen_by  = p_attempt.terminal_seen_by,
       next_poll_at      = p_attempt.next_poll_at,
+      -- Nobody asks the second question any more, unless somebody just does.
+      poll_answer       = case
+        when p_attempt.terminal_at is null or attempt.poll_lease_until is not null then attempt.poll_answer
+      end,
       cancel_state      = p_attempt.cancel_state,
       error_class       = p_attempt.error_class,
       error_code        = p_attempt.error_code,
       error_detail      = p_attempt.error_detail,
       provider_task_id  = coalesce(attempt.provider_task_id, p_observation.provider_task_id),
       -- Whoever speaks of it, the provider has it: it must not be submitted again, nor be taken for lost.
-      submit_state      = case when v_accepts then 'accepted' else attempt.submit_state end,
+      submit_state      = 'accepted',
       submitted_at      = coalesce(attempt.submitted_at, v_now),
       last_provider_seq = case
         when v_moves then greatest(attempt.last_provider_seq, p_observation.provider_sequence)
