@@ -1,7 +1,7 @@
 -- Stage 20: a poll of two requests: the first answer is kept for the second, and nothing is lost between them.
 begin;
 \ir support/fixtures.sql
-select plan(39);
+select plan(41);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -122,6 +122,19 @@ select verdict from aivedio.apply_observation(row(
   null, 'webhook', null, null, null, null
 )::aivedio.provider_observation) \gset
 select is(pg_temp.settle('e', '{"video": {"url": "https://v3.fal.media/e.mp4"}}'), 'duplicate provider_succeeded', 'the result then says the same again');
+
+select is((pg_temp.attempt('e')).poll_answer, null, 'and nothing is kept');
+select pg_temp.running('m', 'fal', 'fal-ai/veo3');
+select pg_temp.claim();
+select pg_temp.settle('m', '{"status": "COMPLETED", "request_id": "r-m"}');
+select verdict from aivedio.apply_observation(row(
+  'fal', null, null, null, null, fixture.id('m'), null, null, null, aivedio._clock(), 'failed', 'ERROR', null, null, null, null,
+  null, 'webhook', null, null, null, null
+)::aivedio.provider_observation) \gset
+select results_eq(
+  $$ select (given).status, (given).poll_answer, (given).next_poll_at from pg_temp.attempt('m') as given $$,
+  $$ values ('failed', null::jsonb, null::timestamptz) $$, 'a callback that ends the job before the second request makes it needless'
+);
 
 -- What needs no second request, and what cannot have one.
 select pg_temp.running('f', 'fal', 'fal-ai/veo3');
