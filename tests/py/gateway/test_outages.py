@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import psycopg
 import pytest
@@ -17,6 +18,8 @@ from prometheus_client import REGISTRY
 from psycopg.conninfo import make_conninfo
 
 from edge.gateway import lookout
+from edge.gateway.hub import Hub
+from edge.gateway.store import Store
 from tests.py.gateway.conftest import Gateway, Person, Reader, StartGateway
 from tests.py.gateway.proxy import Proxy, proxied
 from tests.py.support.clusters import Cluster, Run
@@ -148,6 +151,32 @@ async def test_a_forged_message_is_not_delivered_for_long(gateway: Gateway, pers
                 await client.publish(channel, junk)
             await client.publish(f"aivedio:{gateway.database_id}:control", b"\xff not json")
         assert await arrives(gateway, person, reader) < LATE
+
+
+@pytest.mark.parametrize("broken", ["read", "answered"])
+async def test_a_mistake_of_ours_does_not_leave_a_stream_waiting(
+    gateway: Gateway, person: Person, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """Of the question, or of what a hub makes of the answer: it is asked again, and heals."""
+    (project,) = person.projects
+    owner, name = {"read": (Store, "read"), "answered": (Hub, "answered")}[broken]
+    right = getattr(owner, name)
+    failures = iter([ZeroDivisionError("a mistake")])
+
+    def once(*arguments: Any) -> Any:
+        for failure in failures:
+            raise failure
+        return right(*arguments)
+
+    async with gateway.follow(project, person.bearer(), cursor=0) as reader:
+        await reader.next()
+        monkeypatch.setattr(owner, name, once)
+        task = await gateway.create_task(person)
+        await reader.until(task["event_id"], within=8.0)
+        assert next(failures, None) is None
+        # The chain that the mistake lost begins anew; whoever follows takes a snapshot then.
+        assert reader.ids == ([task["event_id"]] if broken == "read" else [])
+        await arrives(gateway, person, reader)
 
 
 async def test_redis_killed_and_restarted_mid_stream(
