@@ -1,5 +1,6 @@
 -- migrate:up
--- 0022  What operators look at, as rows: a task's whole history, what waits for a decision, providers, what was done by hand.
+-- 0022  What operators look at, as rows: a task's whole history, what waits for a decision, providers, what was done
+--       by hand.
 set local role aivedio_owner;
 
 create type aivedio.found_task as (

@@ -2,12 +2,14 @@
  * Stage 80 · replay · issue_token
  *
  * Stores a one-time token, by its hash: purpose stream opens one event stream, login sets a session.
- * It can be redeemed once, within the setting stream_token_s (login: ten times that).
+ * It can be redeemed once, within the setting stream_token_s (login: ten times that). It never makes an operator:
+ * applications and gateways may call this, and issue_operator_token they may not.
  *
  * Called by   edge/gateway/app.py; aivedio up
  * Writes      aivedio.one_time_tokens
  * Locks       the new row
  * Raises      VC801  the hash is not SHA-256
+ *             VC802  the claims are those of an operator
  */
 create or replace function aivedio.issue_token(
   p_purpose    text,
@@ -24,22 +26,13 @@ volatile
 security definer  -- the gateway issues tokens without writing the table
 set search_path = ''
 as $issue_token$
-declare
-  v_until constant timestamptz := aivedio._clock() + pg_catalog.make_interval(
-    secs => aivedio._setting('stream_token_s')::double precision * case p_purpose when 'login' then 10 else 1 end
-  );
 begin
-  if pg_catalog.octet_length(p_token_hash) is distinct from 32 then
-    raise exception 'token hash is not SHA-256'
-      using errcode = 'VC801',
-            hint    = 'Send the 32 bytes of the token''s SHA-256; the token itself never enters the database.';
+  if p_claims ? 'operator' then
+    raise exception 'this token cannot make an operator'
+      using errcode = 'VC802',
+            hint    = 'Use issue_operator_token, which only operators may call.';
   end if;
-
-  insert into aivedio.one_time_tokens (
-    token_hash, purpose, tenant_id, project_id, user_id, session_id, claims, expires_at
-  )
-  values (p_token_hash, p_purpose, p_tenant, p_project, p_user, p_session, p_claims, v_until);
-  return v_until;
+  return aivedio._store_token(p_purpose, p_token_hash, p_tenant, p_project, p_user, p_session, p_claims);
 end;
 $issue_token$;
 

@@ -4,7 +4,7 @@
  * Uses up a one-time token. Of two redeemers one wins; a second use, a wrong purpose and an expired
  * token are all answered with null.
  *
- * Called by   edge/gateway/access.py
+ * Called by   edge/gateway/access.py; edge/console
  * Writes      aivedio.one_time_tokens
  * Locks       the token's row
  */
@@ -38,4 +38,4 @@ $redeem_token$;
 comment on function aivedio.redeem_token is
   'Stage 80: redeem a one-time token; null when it is unknown, used, expired or for another purpose.';
 
-grant execute on function aivedio.redeem_token to aivedio_gateway;
+grant execute on function aivedio.redeem_token to aivedio_gateway, aivedio_operator;

@@ -50,15 +50,6 @@ begin
             detail  = pg_catalog.format('case %s', p_case);
   end if;
 
-  if coalesce(p_resolution, '') not in ('kept', 'failed')
-    or (p_resolution = 'failed' and v_case.kind not in ('submit_unknown', 'lost_submit', 'overdue', 'not_found'))
-  then
-    raise exception 'resolution does not fit the case'
-      using errcode = 'VC904',
-            detail  = pg_catalog.format('case of kind %s, resolution %s', v_case.kind, p_resolution),
-            hint    = 'Use kept; or failed, for submit_unknown, lost_submit, overdue and not_found.';
-  end if;
-
   if v_case.attempt_id is not null then
     perform aivedio._lock_attempts(array[v_case.attempt_id]);
   end if;
@@ -78,14 +69,13 @@ begin
   from aivedio.task_attempts as attempt
   where attempt.id = v_case.attempt_id;
 
-  if p_resolution = 'kept'
-    and v_case.kind in ('submit_unknown', 'lost_submit', 'not_found')
-    and v_attempt.terminal_at is null
+  if coalesce(p_resolution, '') not in ('kept', 'failed')
+    or p_resolution <> all (aivedio._resolutions(v_case, v_attempt))
   then
     raise exception 'resolution does not fit the case'
       using errcode = 'VC904',
             detail  = pg_catalog.format('case of kind %s, resolution %s', v_case.kind, p_resolution),
-            hint    = 'Use failed to give it up, or record_submission when it was found; news of it closes the case.';
+            hint    = 'list_cases tells what fits; record_submission is for a submission that was found.';
   end if;
 
   if p_resolution = 'failed' then
