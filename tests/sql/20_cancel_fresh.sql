@@ -1,7 +1,7 @@
 -- Stage 20: where a cancel destroys what is finished, it is sent on a poll's word of a moment ago and never on a guess.
 begin;
 \ir support/fixtures.sql
-select plan(35);
+select plan(38);
 
 create function pg_temp.after(p_seconds numeric)
 returns void
@@ -109,6 +109,26 @@ select is(pg_temp.cancels(), null, 'a poll that failed tells nothing');
 select is(pg_temp.state('d'), 'due 0', 'the wish stays');
 select pg_temp.after(2);
 select is(pg_temp.cancels(), null, 'however often');
+select is(
+  (select attempt.next_poll_at > aivedio._clock() + interval '4 s' from aivedio.task_attempts as attempt where attempt.id = fixture.id('d')), true,
+  'and nobody polls it more often for that'
+);
+
+-- A poll that tells nothing is not repeated at once.
+select pg_temp.unwanted('k', 'runway');
+select pg_temp.cancels();
+select pg_temp.after(1);
+select pg_temp.poll('k', '{"error": "slow down"}', 429);
+update aivedio.poll_quotas set blocked_until = null where level = 'provider' and key = 'runway';
+update aivedio.task_attempts set next_poll_at = last_polled_at + interval '1 hour' where id = fixture.id('k');
+select pg_temp.after(3);
+select is(pg_temp.cancels(), null, 'a job that nobody has seen is asked about again');
+select is(
+  (select attempt.next_poll_at = attempt.last_polled_at + interval '5 s' from aivedio.task_attempts as attempt where attempt.id = fixture.id('k')), true,
+  'no sooner than a hint could have it'
+);
+delete from aivedio.reconciliation_cases;
+update aivedio.task_attempts set cancel_state = 'given_up' where id = fixture.id('k');
 
 -- 404 without a cancel of ours is a case.
 select pg_temp.after(600);

@@ -23,6 +23,7 @@ as $claim_cancels$
 declare
   v_now     constant timestamptz := aivedio._clock();
   v_lease   constant interval := pg_catalog.make_interval(secs => aivedio._setting('cancel_lease_s')::double precision);
+  v_rest    constant interval := pg_catalog.make_interval(secs => aivedio._setting('hint_interval_s')::double precision);
   v_due     record;
   v_verdict text;
   v_asked   boolean := false;
@@ -62,9 +63,14 @@ begin
     elsif v_verdict = 'ask' then
       update aivedio.task_attempts as attempt
       set cancel_state       = 'due',
-          cancel_due_at      = v_now + interval '2 seconds',
+          cancel_due_at      = v_now + aivedio._backoff(2, 120, attempt.poll_failures),
           cancel_lease_until = null,
-          next_poll_at       = least(attempt.next_poll_at, v_now),
+          -- While polls fail their pauses stand; and one job is asked about no more often than hints may have it.
+          next_poll_at       = case
+            when attempt.poll_failures = 0
+              then least(attempt.next_poll_at, greatest(v_now, attempt.last_polled_at + v_rest))
+            else attempt.next_poll_at
+          end,
           updated_at         = v_now
       where attempt.id = v_due.id;
       v_asked := true;
