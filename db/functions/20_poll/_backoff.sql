@@ -3,7 +3,8 @@
  *
  * min(cap, base · 2^n), give or take a fifth: the wait before the next try of anything that failed n times.
  *
- * Called by   _case_delay, _delay_submit, _open_circuit, _poll_delay, _reschedule_poll, _throttle, settle_cancel
+ * Called by   _case_delay, _delay_submit, _open_circuit, _poll_delay, _reschedule_poll, _throttle, claim_cancels,
+ *             settle_cancel
  * Writes      nothing
  * Locks       nothing
  */

@@ -23,7 +23,9 @@ as $claim_cancels$
 declare
   v_now     constant timestamptz := aivedio._clock();
   v_lease   constant interval := pg_catalog.make_interval(secs => aivedio._setting('cancel_lease_s')::double precision);
-  v_rest    constant interval := pg_catalog.make_interval(secs => aivedio._setting('hint_interval_s')::double precision);
+  v_rest    constant interval := pg_catalog.make_interval(
+    secs => aivedio._setting('hint_interval_s')::double precision
+  );
   v_due     record;
   v_verdict text;
   v_asked   boolean := false;
