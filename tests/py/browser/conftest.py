@@ -101,6 +101,18 @@ class FeedPage:
 
         return await eventually_async(check, timeout, expression)
 
+    async def outlast(self, milliseconds: int) -> None:
+        """
+        Wait until every timer that the page has set for so long or less must have fired.
+
+        Timers of a page fire in the order in which they are due, however slow the machine is. And a
+        request that one of them made comes before the marker's.
+        """
+        await self.browser.run(
+            f"await new Promise((done) => setTimeout(done, {milliseconds + 1}));"
+            "await fetch('/blank');"
+        )
+
     async def live(self) -> None:
         await self.until("feed.proven")
 

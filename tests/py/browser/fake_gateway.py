@@ -226,6 +226,11 @@ class FakeGateway:
     def asked(self, suffix: str) -> list[Request]:
         return [request for request in self.requests if request.path.endswith(suffix)]
 
+    @property
+    def bothered(self) -> int:
+        """How many requests there were that are not for files."""
+        return sum(request.path.startswith("/projects/") for request in self.requests)
+
     def snapshot(self) -> list[dict[str, Any]]:
         return sorted(self.tasks.values(), key=lambda task: str(task["id"]), reverse=True)
 

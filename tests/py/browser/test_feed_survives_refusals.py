@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from itertools import pairwise
 
-from tests.py.browser.conftest import FeedPage
+from tests.py.browser.conftest import QUICK, FeedPage
 from tests.py.browser.fake_gateway import Answer, FakeGateway, Stream
 from tests.py.support.waiting import eventually_async
 
@@ -44,7 +44,7 @@ async def test_three_failures_interrupt_and_snapshots_go_on(
     gateway.always.clear()
     await feed.complete()
     polls = len(gateway.asked("/tasks"))
-    await asyncio.sleep(0.8)
+    await feed.outlast(QUICK["pollMax"])
     assert len(gateway.asked("/tasks")) == polls
     assert await feed.get("feed.status.problem") is None
 
@@ -123,9 +123,9 @@ async def test_no_content_is_the_end(feed: FeedPage, gateway: FakeGateway) -> No
     gateway.answers["events"].append(Answer(204))
     await feed.start()
     await feed.until("feed.status.state === 'ended'")
-    asked = len(gateway.requests)
-    await asyncio.sleep(0.6)
-    assert len(gateway.requests) == asked
+    asked = gateway.bothered
+    await feed.outlast(QUICK["backoffCap"])
+    assert gateway.bothered == asked
     await feed.browser.run("feed.start()")
     await feed.complete()
 
@@ -138,10 +138,10 @@ async def test_close_stays_closed_while_a_reconnect_is_pending(
     await feed.start(backoff=300)
     await feed.until("feed.status.failures > 0")
     await feed.browser.run("feed.close()")
-    asked = len(gateway.requests)
+    asked = gateway.bothered
     gateway.always.clear()
-    await asyncio.sleep(0.8)
-    assert len(gateway.requests) == asked
+    await feed.outlast(QUICK["backoffCap"])
+    assert gateway.bothered == asked
     states = await feed.get("seen.states")
     assert states[-1] == "closed"
 
@@ -150,7 +150,7 @@ async def test_close_while_connecting_and_start_again(feed: FeedPage, gateway: F
     gateway.add()
     await feed.start()
     await feed.browser.run("feed.close(); feed.start(); feed.close(); feed.close()")
-    await asyncio.sleep(0.3)
+    await feed.outlast(QUICK["backoffCap"])
     assert await feed.get("feed.status.state") == "closed"
     assert not gateway.streams
     await feed.browser.run("feed.start()")
@@ -224,7 +224,7 @@ async def test_a_network_that_changed_and_lives_is_kept(
     await feed.start(suspect=500)
     await feed.live()
     await feed.browser.run("dispatchEvent(new Event('online'))")
-    await asyncio.sleep(1.2)
+    await feed.outlast(500 + 2 * QUICK["watch"])
     assert len(gateway.asked("/events")) == 1
     assert await feed.get("feed.proven")
 
@@ -239,10 +239,11 @@ async def test_a_hidden_page_does_not_hammer(feed: FeedPage, gateway: FakeGatewa
         "document.dispatchEvent(new Event('visibilitychange'));"
     )
     await feed.until("feed.status.failures >= 3")
-    await asyncio.sleep(0.5)
-    asked = len(gateway.requests)
-    await asyncio.sleep(1.0)
-    assert len(gateway.requests) == asked
+    # What was set before it was hidden may still fire, and no more after that.
+    await feed.outlast(QUICK["pollMax"])
+    asked = gateway.bothered
+    await feed.outlast(QUICK["pollMax"])
+    assert gateway.bothered == asked
     gateway.always.clear()
     await feed.browser.run(
         "window.eye = 'visible'; document.dispatchEvent(new Event('visibilitychange'));"
@@ -274,7 +275,7 @@ async def test_back_from_the_back_forward_cache(feed: FeedPage, gateway: FakeGat
     )
     await eventually_async(lambda: not gateway.streams)
     gateway.change(task, status="queued")
-    await asyncio.sleep(0.4)
+    await feed.outlast(QUICK["backoffCap"])
     assert len(gateway.asked("/events")) == 1
     await feed.browser.run(
         "dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"

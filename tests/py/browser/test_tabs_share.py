@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.py.browser.chromium import Browser
-from tests.py.browser.conftest import FeedPage
+from tests.py.browser.conftest import QUICK, FeedPage
 from tests.py.browser.fake_gateway import Answer, FakeGateway
 from tests.py.support.waiting import eventually_async
 
@@ -210,7 +210,9 @@ async def test_a_visible_tab_takes_over_from_a_hidden_one(
     await second.browser.run(
         "window.eye = 'hidden'; document.dispatchEvent(new Event('visibilitychange'));"
     )
-    await asyncio.sleep(0.5)
+    # Whoever would ask for the lead has done so when both have answered to what came after.
+    for page in (leader, second):
+        await page.outlast(QUICK["ask"])
     assert len(gateway.asked("/events")) == 2
 
 
