@@ -205,17 +205,17 @@ class Hubs:
 
     async def _read(self, read: Read) -> None:
         await self._may_read.wait()
-        if self.before_read is not None:
-            await self.before_read(read.hub.project)
         page: Page | None = None
-        async with self._places:
-            metrics.READS.labels(read.kind).inc()
-            try:
+        try:
+            if self.before_read is not None:
+                await self.before_read(read.hub.project)
+            async with self._places:
+                metrics.READS.labels(read.kind).inc()
                 page = await self._store.read(read)
-            except errors.EdgeError as error:
-                logger.warning("read failed", kind=type(error).__name__, code=error.code)
-            except Exception:
-                logger.exception("read failed unexpectedly")
+        except errors.EdgeError as error:
+            logger.warning("read failed", kind=type(error).__name__, code=error.code)
+        except Exception:
+            logger.exception("read failed unexpectedly")
         if page is None:
             read.hub.failed(read)
             self._try_again(read.hub)
