@@ -23,7 +23,6 @@ import secrets
 import time
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import UUID
 
 import jwt
@@ -32,6 +31,7 @@ from starlette.requests import Request
 from edge.gateway.doorman import Doorman
 from edge.gateway.keys import Keys
 from edge.gateway.problems import Problem
+from edge.gateway.same_site import SameSite
 from edge.gateway.store import Grant, Redeemed, Store
 
 COOKIE = "aivedio_session"
@@ -75,9 +75,7 @@ class Access:
         self._keys = keys
         self._store = store
         self._doorman = Doorman(store.lost)
-        url = urlsplit(public_url)
-        self._scheme = url.scheme
-        self._origin = f"{url.scheme}://{url.netloc}"
+        self._site = SameSite(public_url)
 
     async def identify(self, request: Request) -> Identity:
         """Return whose request this is. Raises `Problem` unauthenticated."""
@@ -153,14 +151,8 @@ class Access:
 
     def require_same_site(self, request: Request, identity: Identity) -> None:
         """Refuse a change by cookie that cannot show that a page of ours asked for it."""
-        if not identity.by_cookie:
-            return
-        origin = request.headers.get("origin")
-        if origin is None:
-            if request.headers.get("sec-fetch-site") != "same-origin":
-                raise Problem("foreign_origin")
-        elif not self._ours(origin, request):
-            raise Problem("foreign_origin")
+        if identity.by_cookie:
+            self._site.require(request)
 
     async def stream_token(self, identity: Identity, grant: Grant) -> dict[str, Any]:
         """Make a one-time token that opens a stream of this project."""
@@ -217,15 +209,10 @@ class Access:
         if not identity.by_cookie:
             return
         origin = request.headers.get("origin")
-        if origin is not None and not self._ours(origin, request):
+        if origin is not None and not self._site.ours(origin, request):
             raise Problem("foreign_origin")
         if request.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
             raise Problem("foreign_origin")
-
-    def _ours(self, origin: str, request: Request) -> bool:
-        # The cookie belongs to the host that the browser was sent to, by whatever name; a page
-        # of that host, over the scheme that we are reached by, is ours.
-        return origin in (self._origin, f"{self._scheme}://{request.headers.get('host', '')}")
 
 
 def _digest(token: str) -> bytes:
