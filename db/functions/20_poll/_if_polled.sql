@@ -4,7 +4,7 @@
  * When an attempt is to be polled: the moment asked for, or never, where the provider cannot be asked. An attempt that
  * seems to be due and is never handed out would keep the poll edge awake for nothing.
  *
- * Called by   _hint_poll, next_poll_in, settle_cancel, _update_attempt
+ * Called by   _hint_poll, settle_cancel, _update_attempt
  * Writes      nothing
  * Locks       nothing
  */

@@ -4,7 +4,7 @@
  * The tenants, providers and models that have scheduled polls, found by skipping through the index: a few
  * steps each, however many polls they have.
  *
- * Called by   _rank_polls, next_poll_in
+ * Called by   _rank_polls
  * Writes      nothing
  * Locks       nothing
  */

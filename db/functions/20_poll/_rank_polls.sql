@@ -26,37 +26,24 @@ language sql
 stable
 set search_path = ''
 as $_rank_polls$
-  with bucket as materialized (
+  with platform as materialized (
     select
-      quota.level,
-      quota.key,
-      case
-        when quota.blocked_until > p_now then 0
-        else pg_catalog.floor(aivedio._refilled(quota, quota.burst, p_now))
-      end as tokens
-    from aivedio.poll_quotas as quota
-  ),
-  platform as materialized (
-    select
-      pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('tenant'))) as tenant_tokens,
-      least(p_limit, coalesce(bucket.tokens, pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('platform')))))
-        as tokens
-    from (values (1)) as one
-    left join bucket
-      on bucket.level = 'platform'
-      and bucket.key = '*'
+      aivedio._poll_rate('tenant') as tenant_rate,
+      least(p_limit, aivedio._poll_tokens(quota, aivedio._poll_rate('platform'), p_now)) as tokens
+    from (values ('*')) as one (key)
+    left join aivedio.poll_quotas as quota
+      on quota.level = 'platform'
+      and quota.key = one.key
   ),
   pollable as materialized (
     select
       provider.name,
-      coalesce(
-        bucket.tokens, pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('provider', provider.effective)))
-      ) as tokens,
-      pg_catalog.floor(aivedio._poll_burst(aivedio._poll_rate('model', provider.effective))) as model_tokens
+      aivedio._poll_tokens(quota, aivedio._poll_rate('provider', provider.effective), p_now) as tokens,
+      aivedio._poll_rate('model', provider.effective) as model_rate
     from aivedio.providers as provider
-    left join bucket
-      on bucket.level = 'provider'
-      and bucket.key = provider.name
+    left join aivedio.poll_quotas as quota
+      on quota.level = 'provider'
+      and quota.key = provider.name
     where pg_catalog.jsonb_typeof(provider.effective -> 'poll') = 'object'
   ),
   shut as materialized (
@@ -65,25 +52,51 @@ as $_rank_polls$
     where (circuit.state = 'open' and coalesce(circuit.retry_at > p_now, true))
       or (circuit.state = 'half_open' and coalesce(circuit.probe_until > p_now, true))
   ),
+  -- While few are due, theirs are all the lanes there are; else every lane is looked at.
+  early as materialized (
+    select attempt.tenant_id, attempt.provider, attempt.model
+    from aivedio.task_attempts as attempt
+    where attempt.next_poll_at <= p_now
+    order by attempt.next_poll_at
+    limit 1000
+  ),
+  found as materialized (
+    select distinct early.tenant_id, early.provider, early.model
+    from early
+    where (select count(*) < 1000 from early)
+    union all
+    select every.p_tenant, every.p_provider, every.p_model
+    from aivedio._poll_lanes() as every
+    where (select count(*) = 1000 from early)
+  ),
+  tenant as materialized (
+    select known.tenant_id, aivedio._poll_tokens(quota, platform.tenant_rate, p_now) as tokens
+    from (select distinct found.tenant_id from found) as known
+    cross join platform
+    left join aivedio.poll_quotas as quota
+      on quota.level = 'tenant'
+      and quota.key = known.tenant_id::text
+  ),
+  model as materialized (
+    select known.provider, known.model, aivedio._poll_tokens(quota, pollable.model_rate, p_now) as tokens
+    from (select distinct found.provider, found.model from found) as known
+    join pollable on pollable.name = known.provider
+    left join aivedio.poll_quotas as quota
+      on quota.level = 'model'
+      and quota.key = known.provider || '/' || known.model
+  ),
   lane as materialized (
     select
-      found.p_tenant as tenant_id, found.p_provider as provider, found.p_model as model,
-      coalesce(of_tenant.tokens, platform.tenant_tokens) as tenant_tokens,
-      coalesce(of_model.tokens, pollable.model_tokens) as model_tokens,
-      pollable.tokens as provider_tokens,
-      least(
-        platform.tokens, pollable.tokens, coalesce(of_tenant.tokens, platform.tenant_tokens),
-        coalesce(of_model.tokens, pollable.model_tokens)
-      ) as room
-    from aivedio._poll_lanes() as found
+      found.tenant_id, found.provider, found.model,
+      tenant.tokens as tenant_tokens, model.tokens as model_tokens, pollable.tokens as provider_tokens,
+      least(platform.tokens, pollable.tokens, tenant.tokens, model.tokens) as room
+    from found
     cross join platform
-    join pollable on pollable.name = found.p_provider
-    left join bucket as of_tenant
-      on of_tenant.level = 'tenant'
-      and of_tenant.key = found.p_tenant::text
-    left join bucket as of_model
-      on of_model.level = 'model'
-      and of_model.key = found.p_provider || '/' || found.p_model
+    join pollable on pollable.name = found.provider
+    join tenant on tenant.tenant_id = found.tenant_id
+    join model
+      on model.provider = found.provider
+      and model.model = found.model
   ),
   due as materialized (
     select lane.*, candidate.*

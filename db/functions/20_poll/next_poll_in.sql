@@ -1,8 +1,8 @@
 /*
  * Stage 20 · poll · next_poll_in
  *
- * How long the poll edge may rest: until the next poll is due that nobody has leased. At least 50 ms, for a poll that
- * is due and was not handed out waits for a token or a circuit. Null when nothing is scheduled.
+ * How long the poll edge may rest: until the next poll is due that nobody has leased, or a lease may run out. At least
+ * 50 ms, for a poll that is due and was not handed out waits for a token or a circuit. Null when nothing is scheduled.
  *
  * Called by   edge/intake/poll.py, as aivedio_poll
  * Writes      nothing
@@ -16,28 +16,42 @@ security definer  -- aivedio_poll may know when it is needed without reading the
 set search_path = ''
 as $next_poll_in$
 declare
+  v_now  constant timestamptz := aivedio._clock();
   v_next timestamptz;
 begin
-  select min(earliest.due_at)
-  into v_next
-  from aivedio._poll_lanes() as lane
-  cross join lateral (
-    select greatest(attempt.next_poll_at, attempt.poll_lease_until) as due_at
-    from aivedio.task_attempts as attempt
-    where attempt.tenant_id = lane.p_tenant
-      and attempt.provider = lane.p_provider
-      and attempt.model = lane.p_model
-      and attempt.next_poll_at is not null
-      and attempt.provider_task_id is not null
-      and aivedio._if_polled(attempt.provider, attempt.next_poll_at) is not null
-    order by attempt.next_poll_at
-    limit 20
-  ) as earliest;
+  select least(
+    (
+      select attempt.next_poll_at
+      from aivedio.task_attempts as attempt
+      where attempt.next_poll_at is not null
+        and attempt.provider_task_id is not null
+        and (attempt.poll_lease_until is null or attempt.poll_lease_until <= v_now)
+        and attempt.provider in (
+          select provider.name
+          from aivedio.providers as provider
+          where pg_catalog.jsonb_typeof(provider.effective -> 'poll') = 'object'
+        )
+      order by attempt.next_poll_at
+      limit 1
+    ),
+    (
+      select min(leased.poll_lease_until)
+      from (
+        select attempt.poll_lease_until
+        from aivedio.task_attempts as attempt
+        where attempt.next_poll_at <= v_now
+        order by attempt.next_poll_at
+        limit 200
+      ) as leased
+      where leased.poll_lease_until > v_now
+    )
+  )
+  into v_next;
 
   if v_next is null then
     return null;
   end if;
-  return greatest(interval '50 milliseconds', v_next - aivedio._clock());
+  return greatest(interval '50 milliseconds', v_next - v_now);
 end;
 $next_poll_in$;
 
