@@ -4,7 +4,7 @@
  * How many polls a bucket of this rate may hand out at once: one, and a tenth of a second's worth. With _refilled,
  * which leaves that tenth out, no window of a second or more ever sees more polls than its rate allows.
  *
- * Called by   _rank_polls, _set_quotas, _spend_quotas
+ * Called by   _poll_tokens, _set_quotas, _spend_quotas
  * Writes      nothing
  * Locks       nothing
  */

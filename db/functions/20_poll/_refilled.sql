@@ -4,7 +4,7 @@
  * What a bucket holds now: what it held, and nine tenths of its rate for the time since, up to its burst. The tenth is
  * the burst's: whoever empties a full bucket and takes all that flows in has taken no more than the rate.
  *
- * Called by   _rank_polls, _spend_quotas, _waiting_reasons, why_waiting, provider_overview
+ * Called by   _poll_tokens, _spend_quotas, _waiting_reasons, why_waiting, provider_overview
  * Writes      nothing
  * Locks       nothing
  */
