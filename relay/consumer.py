@@ -142,7 +142,11 @@ class Consumer:
                 outcome is Outcome.FAILED and self._tries(delivery) >= self._max_tries
             ):
                 logger.error(
-                    "dead letter", group=self._group, tag=delivery.message.tag, error=error
+                    "dead letter",
+                    group=self._group,
+                    tag=delivery.message.tag,
+                    trace_id=_trace_of(delivery.message),
+                    error=error,
                 )
                 await subscription.bury(delivery, error)
             elif outcome is Outcome.FAILED:
@@ -232,12 +236,14 @@ class Each:
 
         async def work(places: Sequence[int]) -> None:
             for place in places:
-                try:
-                    results[place] = await self._one(messages[place])
-                except Exception as error:
-                    # Such as a body that is no object: the others of the batch are not to blame.
-                    logger.exception("effect failed", tag=messages[place].tag)
-                    results[place] = (Outcome.FAILED, errors.describe(error))
+                message = messages[place]
+                with logs.tracing(_trace_of(message)):
+                    try:
+                        results[place] = await self._one(message)
+                    except Exception as error:
+                        # Such as a body that is no object: the others are not to blame.
+                        logger.exception("effect failed", tag=message.tag)
+                        results[place] = (Outcome.FAILED, errors.describe(error))
 
         async with asyncio.TaskGroup() as group:
             for places in lanes:
@@ -279,6 +285,11 @@ class Each:
 def _event_of(message: Message) -> int | None:
     event_id = message.body.get("event_id") if isinstance(message.body, Mapping) else None
     return event_id if isinstance(event_id, int) else None
+
+
+def _trace_of(message: Message) -> str | None:
+    trace = message.body.get("trace_id") if isinstance(message.body, Mapping) else None
+    return trace if isinstance(trace, str) else None
 
 
 def _retry_after(tries: int) -> float:
