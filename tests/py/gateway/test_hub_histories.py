@@ -146,6 +146,14 @@ class Histories(RuleBasedStateMachine):
         self.hub.retry()
 
     @precondition(lambda self: self.hub)
+    @rule()
+    def mistake(self) -> None:
+        """A defect of ours: the hub forgets its chain, and asks anew when it is told to."""
+        assert self.hub
+        self.disturbed = True
+        self.hub.collapse("mistake")
+
+    @precondition(lambda self: self.hub)
     @rule(told=st.booleans())
     def look(self, told: bool) -> None:
         assert self.hub
@@ -205,6 +213,21 @@ class Histories(RuleBasedStateMachine):
         self.hub.leave(browser.connection)
         browser.connection.closed = "left"
         browser.connection = None
+
+    @precondition(lambda self: self._connected())
+    @rule(at=some)
+    def subscribe(self, at: int) -> None:
+        """The same connection starts anew, after a snapshot of its own."""
+        assert self.hub
+        browser = self._connected()[at % len(self._connected())]
+        connection = browser.connection
+        assert connection
+        self.hub.leave(connection)
+        browser.snapshot()
+        browser.cursor = browser.covered
+        connection.position = None
+        connection.known = True
+        self.hub.join(connection, browser.cursor)
 
     @precondition(lambda self: self._connected())
     @rule(at=some, at_next_write=st.booleans())
