@@ -1,7 +1,7 @@
 -- Stage 20: who is polled when: leases, order, and four levels of quotas that are never overdrawn.
 begin;
 \ir support/fixtures.sql
-select plan(47);
+select plan(51);
 
 create function pg_temp.at(p_after interval)
 returns void
@@ -221,6 +221,42 @@ update aivedio.task_attempts set next_poll_at = aivedio._clock() - interval '1 m
 update aivedio.task_attempts set next_poll_at = aivedio._clock(), provider = 'replicate', model = 'another' where id = fixture.id('free');
 select is(pg_temp.claim(50), 'free', 'nor a model whose bucket is empty');
 select is((select count(*) from aivedio.task_attempts where poll_lease_until is not null), 1::bigint, 'and of those none was asked');
+select pg_temp.forget();
+
+-- Who goes first is found behind however many others, and a lane that may send a few hides no other lane.
+delete from aivedio.provider_circuits;
+select aivedio.override_provider('replicate', '{"quota": {"provider": 1, "model": 1}}', 'test', 'one at a time');
+select pg_temp.crowd(60, 'deep', 'seven', 'one');
+update aivedio.task_attempts set next_poll_at = aivedio._clock() - interval '30 seconds' where provider_task_id like 'p-deep-%';
+select pg_temp.due('eager', '11 seconds', 'seven', p_model => 'one');
+update aivedio.task_attempts set poll_first = true where id = fixture.id('eager');
+select pg_temp.due('elsewhere', '0 seconds', 'seven', p_provider => 'second', p_model => 'two');
+delete from aivedio.poll_quotas where level in ('provider', 'model');
+select is(pg_temp.claim(), 'eager elsewhere', 'of sixty that have waited longer one job goes first, and another provider is asked all the same');
+update aivedio.task_attempts set next_poll_at = aivedio._clock() - interval '9 seconds', poll_lease_until = null where id = fixture.id('eager');
+delete from aivedio.poll_quotas;
+select matches(pg_temp.claim(), '^deep-\d+$', 'but its wait counts threefold, not more');
+select pg_temp.forget();
+
+-- Whether the next poll goes first is settled with the last one.
+select fixture.task('settled', 'running', p_project => 'a watched one');
+select fixture.attempt('settled', 'settled', 'running', p_provider_task_id => 'p-settled');
+create function pg_temp.goes_first(p_body jsonb)
+returns boolean
+language plpgsql
+as $goes_first$
+begin
+  update aivedio.task_attempts as attempt
+  set next_poll_at = aivedio._clock(), poll_lease_until = aivedio._clock() + interval '1 minute', lease_token = attempt.lease_token + 1
+  where attempt.id = fixture.id('settled');
+  perform aivedio.settle_poll(attempt.id, attempt.lease_token, jsonb_build_object('kind', 'response', 'http_status', 200, 'body', '{"id": "p"}'::jsonb || p_body))
+  from aivedio.task_attempts as attempt where attempt.id = fixture.id('settled');
+  return (select attempt.poll_first from aivedio.task_attempts as attempt where attempt.id = fixture.id('settled'));
+end;
+$goes_first$;
+select is(pg_temp.goes_first('{"status": "processing", "logs": "79%|"}'), false, 'an ordinary job');
+select aivedio.watch_projects(array[fixture.id('a watched one')]);
+select is(pg_temp.goes_first('{"status": "processing", "logs": "79%|"}'), true, 'one that somebody watches');
 select pg_temp.forget();
 
 -- Roles.
