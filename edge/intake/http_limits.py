@@ -64,7 +64,7 @@ class CallbackProtocol(BoundedProtocol):
     """One connection of a provider."""
 
     # More than a callback is given for its body, so that it ends with an answer where it can.
-    body_within_s: ClassVar[float] = 5.0
+    body_within_s: ClassVar[float] = 4.0
     gate: ClassVar[Gate]
 
     _source: str | None = None

@@ -26,8 +26,8 @@ FETCHES = Counter(
     "aivedio_jwks_fetches_total", "Fetches of published keys.", ["provider", "result"]
 )
 
-# A callback waits for this, beside its commit.
-TIMEOUT = 3.0
+# A callback waits for this, beside its body and its commit.
+TIMEOUT = 2.0
 MAX_BYTES = 64 * 1024
 MAX_KEYS = 32
 

@@ -48,8 +48,8 @@ from edge.listener import log_failure
 
 logger = logs.get(__name__)
 
-# Beside the time that storing may take, well within the 10 s that providers wait.
-BODY_SECONDS = 4.0
+# Beside the time that keys and storing may take, within the 10 s that providers wait.
+BODY_SECONDS = 3.0
 RETRY_AFTER = 5
 # Each request may hold a body in memory while it comes in.
 MAX_IN_FLIGHT = 1000

@@ -70,9 +70,10 @@ class Template(SecretVerifier):
 
     def _signature(self, delivery: Delivery) -> str:
         sent = [name for name in self._headers if delivery.headers.get(name)]
-        if len(sent) > 1:
+        found = {header(delivery, name) for name in sent or self._headers[:1]}
+        if len(found) > 1:
             raise Refusal(Failure.MALFORMED)
-        return header(delivery, sent[0] if sent else self._headers[0])
+        return found.pop()
 
     def _content(self, delivery: Delivery) -> bytes:
         content = [self._literals[0].encode()]
@@ -125,7 +126,8 @@ class GitHub(HmacHex):
 class HeyGen(HmacHex):
     """
     The body alone is signed. Timestamp and event id are in headers that anybody may rewrite, so
-    they are not looked at. Older endpoints send the same signature under another name.
+    they are not looked at. Older endpoints send the same signature under another name; whoever
+    sends both must send one signature.
     """
 
     default_headers = ("heygen-signature", "signature")

@@ -271,15 +271,21 @@ def test_a_list_that_is_no_list_is_refused(value: str, failure: Failure) -> None
     assert sender.judge(replace(delivery, headers=headers), NOW) is failure
 
 
-def test_heygens_two_headers_are_never_both_sent() -> None:
+def test_heygens_two_headers_say_the_same() -> None:
     sender = SENDERS["heygen-hex-body"]
     delivery = sender.delivery(b"{}", NOW)
-    (signature,) = delivery.headers["heygen-signature"]
-    both = {**delivery.headers, "signature": [signature]}
-    assert sender.judge(replace(delivery, headers=both), NOW) is Failure.MALFORMED
-    assert isinstance(
-        sender.judge(replace(delivery, headers={"signature": [signature]}), NOW), Verified
-    )
+    (good,) = delivery.headers["heygen-signature"]
+    bad = "0" * 64
+
+    def judged(**headers: str) -> Verified | Failure:
+        sent = {name.replace("_", "-"): [value] for name, value in headers.items()}
+        return sender.judge(replace(delivery, headers=sent), NOW)
+
+    assert isinstance(judged(signature=good), Verified)
+    assert isinstance(judged(heygen_signature=good, signature=good), Verified)
+    assert judged(heygen_signature=good, signature=bad) is Failure.MALFORMED
+    assert judged(heygen_signature=bad, signature=good) is Failure.MALFORMED
+    assert judged(heygen_signature=bad, signature=bad) is Failure.MISMATCH
 
 
 @pytest.mark.parametrize(
