@@ -12,7 +12,18 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 
-from tests.bench import apply, inbox, relay, webhook
+from tests.bench import (
+    apply,
+    gateway_100k,
+    gateway_burst,
+    gateway_memory,
+    gateway_paced,
+    gateway_slow_client,
+    gateway_storm,
+    inbox,
+    relay,
+    webhook,
+)
 from tests.bench.harness import Result, report, say
 
 BENCHMARKS: dict[str, Callable[[], Sequence[Result]]] = {
@@ -21,6 +32,12 @@ BENCHMARKS: dict[str, Callable[[], Sequence[Result]]] = {
     "relay": relay.run,
     "webhook": webhook.run,
     "burst": webhook.run_burst,
+    "gateway_memory": gateway_memory.run,
+    "gateway_burst": gateway_burst.run,
+    "gateway_paced": gateway_paced.run,
+    "gateway_slow_client": gateway_slow_client.run,
+    "gateway_storm": gateway_storm.run,
+    "gateway_100k": gateway_100k.run,
 }
 
 
