@@ -1,9 +1,9 @@
 """
 The command line `aivedio`.
 
-For people: `up`, `migrate`, `status`, `doctor`, `replay`, `providers`, `topics`,
-`settings`, `version`. For service managers: one sub-command per process, each configured by
-AIVEDIO_ variables, logging JSON to stderr.
+For people: `up`, `migrate`, `status`, `doctor`, `replay`, `operator-link`, `providers`,
+`topics`, `settings`, `version`. For service managers: one sub-command per process, each
+configured by AIVEDIO_ variables, logging JSON to stderr.
 """
 
 from __future__ import annotations
@@ -157,6 +157,24 @@ def replay(
     if apply and why == "rehearsal":
         raise typer.BadParameter("--apply needs --why")
     raise typer.Exit(callbacks.show(database_url(settings), callback, who, why, apply=apply))
+
+
+@app.command("operator-link")
+def operator_link(
+    role: Annotated[
+        Literal["read", "act"], typer.Option(help="May look, or may also act.")
+    ] = "read",
+    who: Annotated[
+        str, typer.Option(envvar="USER", help="Whose link it is, kept in the audit.")
+    ] = "operator",
+) -> None:
+    """Make a link that logs an operator in once, within ten minutes."""
+    from edge.cli import operator_link as links
+    from edge.cli.processes import console_url, database_url
+
+    settings = _settings.load()
+    _settings.required(settings, "database_url", "jwt_secret")
+    raise typer.Exit(links.show(database_url(settings), console_url(settings), role, who))
 
 
 @app.command()

@@ -31,6 +31,7 @@ _STOPS = {
     "relay": 3,
     "dispatch": 4,
     "gateway": 5,
+    "console": 5,
 }
 # The provider goes after those who wait for its answers.
 _STOPS_PRETENDED = {"pretend-provider": 1, "pretend-media": 0}
@@ -48,6 +49,7 @@ class Places:
     redis_url: str
     gateway: int
     webhook: int
+    console: int
     provider: int
     admin: tuple[int, ...]
     pretend: bool
@@ -58,6 +60,11 @@ class Places:
         return f"http://127.0.0.1:{self.gateway}"
 
     @property
+    def console_url(self) -> str:
+        """The operators' page, likewise."""
+        return f"http://127.0.0.1:{self.console}"
+
+    @property
     def provider_url(self) -> str:
         """The pretend provider."""
         return f"http://127.0.0.1:{self.provider}"
@@ -66,10 +73,17 @@ class Places:
 @contextmanager
 def places(port: int | None, pretend: bool, database_url: str, redis_url: str) -> Iterator[Places]:
     """Choose the ports that were not asked for, and keep other runs off them meanwhile."""
-    guard, (gateway, webhook, provider, *admin) = _free_block()
+    guard, (gateway, webhook, console, provider, *admin) = _free_block()
     with guard:
         yield Places(
-            database_url, redis_url, port or gateway, webhook, provider, tuple(admin), pretend
+            database_url,
+            redis_url,
+            port or gateway,
+            webhook,
+            console,
+            provider,
+            tuple(admin),
+            pretend,
         )
 
 
@@ -83,9 +97,15 @@ def page_port(asked: int | None) -> int | None:
     raise PortTaken(f"Port {asked} is in use: choose another with --port.")
 
 
-def parts(where: Places) -> list[Part]:
-    """Return every process of this run, each with an admin port of its own."""
+def parts(where: Places, *, attended: bool = True) -> list[Part]:
+    """
+    Return every process of this run, each with an admin port of its own.
+
+    Where nobody attends there is no page for operators.
+    """
     stops = _STOPS | (_STOPS_PRETENDED if where.pretend else {})
+    if not attended:
+        del stops["console"]
     return [
         Part(name, turn, {"AIVEDIO_ADMIN_PORT": str(port)}, PROCESSES[name].winds_up)
         for (name, turn), port in zip(stops.items(), where.admin, strict=False)
@@ -101,6 +121,8 @@ def environment(settings: Settings, data: Folder, where: Places) -> dict[str, st
         "AIVEDIO_CALLBACK_URL": f"http://127.0.0.1:{where.webhook}",
         "AIVEDIO_GATEWAY_LISTEN": f"127.0.0.1:{where.gateway}",
         "AIVEDIO_WEBHOOK_LISTEN": f"127.0.0.1:{where.webhook}",
+        "AIVEDIO_CONSOLE_LISTEN": f"127.0.0.1:{where.console}",
+        "AIVEDIO_CONSOLE_URL": where.console_url,
         "AIVEDIO_LOCAL": "true",
         "AIVEDIO_DRAIN_SECONDS": "0",
         "AIVEDIO_LOG_LEVEL": settings.log_level,

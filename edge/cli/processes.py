@@ -12,9 +12,13 @@ import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from edge.cli.settings import BadSettings, Settings, required
 from edge.process import Main
+
+if TYPE_CHECKING:
+    from edge.gateway.keys import Keys
 
 Build = Callable[[Settings], Main]
 
@@ -169,8 +173,9 @@ def _consume(settings: Settings) -> Main:
     )
 
 
-def _gateway(settings: Settings) -> Main:
-    from edge.gateway import keys, places, serve
+def _session_keys(settings: Settings) -> Keys:
+    """Return what session tokens are checked with; raises BadSettings."""
+    from edge.gateway import keys
 
     if not (settings.jwt_secret or settings.jwt_public_keys or settings.jwt_jwks_url):
         required(settings, "jwt_secret")
@@ -181,7 +186,7 @@ def _gateway(settings: Settings) -> Main:
         if not settings.jwt_jwks_url.startswith("https://"):
             raise BadSettings("AIVEDIO_JWT_JWKS_URL must be an https address.")
     try:
-        checked = keys.Keys(
+        return keys.Keys(
             [one.get_secret_value() for one in secrets],
             [keys.pem_file(path) for path in settings.jwt_public_keys],
             jwks_url=settings.jwt_jwks_url,
@@ -190,6 +195,12 @@ def _gateway(settings: Settings) -> Main:
         )
     except ValueError as error:
         raise BadSettings(f"Session tokens cannot be checked: {error}.") from None
+
+
+def _gateway(settings: Settings) -> Main:
+    from edge.gateway import places, serve
+
+    checked = _session_keys(settings)
     caps = places.Caps(
         process=settings.most_streams,
         tenant=settings.most_streams_of_tenant,
@@ -211,6 +222,34 @@ def _gateway(settings: Settings) -> Main:
         drain_seconds=settings.drain_seconds,
         directed=settings.dispatch_mode == "directed",
         caps=caps,
+        stopping=stopping,
+        ready=ready,
+    )
+
+
+def console_url(settings: Settings) -> str:
+    """Return where operators reach their page; raises BadSettings where that is not known."""
+    if settings.local and settings.console_url is None:
+        return f"http://{settings.console_listen}"
+    required(settings, "console_url")
+    assert settings.console_url is not None
+    return settings.console_url
+
+
+def _console(settings: Settings) -> Main:
+    from edge.console import serve
+
+    checked = _session_keys(settings)
+    url = console_url(settings)
+    host, port = split_listen(settings.console_listen)
+    return lambda stopping, ready: serve.run(
+        database_url=database_url(settings),
+        host=host,
+        port=port,
+        public_url=url,
+        keys=checked,
+        proxies=settings.proxies,
+        secure_cookie=url.startswith("https://") or not settings.local,
         stopping=stopping,
         ready=ready,
     )
@@ -269,6 +308,7 @@ PROCESSES: dict[str, Process] = {
             ("database_url", "redis_url", "public_url"),
             _gateway,
         ),
+        Process("console", "Show operators the pipeline, and let them act.", _DATABASE, _console),
         Process("upkeep", "Keep the database tidy.", _DATABASE, _upkeep),
         Process("pretend-media", "A media plane that pretends.", _DATABASE, _pretend_media, True),
         Process("pretend-provider", "A provider that pretends.", (), _pretend_provider, True),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from edge import database, errors
-from edge.cli import embedded, layout, logfiles
+from edge.cli import embedded, layout, logfiles, operator_link
 from edge.cli.display import Display
 from edge.cli.fleet import Fleet
 from edge.cli.folder import Folder
@@ -58,7 +58,7 @@ class Session:
             database.connect(self.where.database_url, role="aivedio_operator", max_size=1) as db,
             self._pretended(db),
         ):
-            parts = layout.parts(self.where)
+            parts = layout.parts(self.where, attended=not self.options.once)
             fleet = Fleet(
                 parts,
                 layout.environment(settings, self.data, self.where),
@@ -91,12 +91,13 @@ class Session:
 
     async def _serve(self, db: database.Database, fleet: Fleet, stopping: asyncio.Event) -> None:
         link = await self._login_link(db)
-        self.display.say(f"\n  Open  {link}\n\n  It works once, for ten minutes.")
+        self.display.say(f"\n  Open     {link}\n  Operate  {await self._operator_link(db)}\n")
+        self.display.say("  Each works once, for ten minutes.")
         if sys.stdout.isatty() and _has_browser():
             await asyncio.to_thread(webbrowser.open, link)
         asking = []
         if sys.stdin.isatty():
-            self.display.say("  Enter makes a new link, Ctrl-C stops everything.")
+            self.display.say("  Enter makes new links, Ctrl-C stops everything.")
             asking = [self._links_on_enter(db)]
         await _until(stopping, fleet.tend(), *self._watch(), *asking)
         self.display.say("")
@@ -161,6 +162,12 @@ class Session:
         )
         return f"{self.where.public_url}/login?token={token}"
 
+    async def _operator_link(self, db: database.Database) -> str:
+        """Make a link to the operators' page for whoever runs this."""
+        return await operator_link.make(
+            db, self.where.console_url, "act", operator_link.somebody("aivedio up")
+        )
+
     async def _links_on_enter(self, db: database.Database) -> None:
         loop = asyncio.get_running_loop()
         typed = asyncio.Event()
@@ -171,7 +178,8 @@ class Session:
                 typed.clear()
                 if not os.read(0, 4096):
                     break
-                self.display.say(f"  Open  {await self._login_link(db)}")
+                self.display.say(f"  Open     {await self._login_link(db)}")
+                self.display.say(f"  Operate  {await self._operator_link(db)}")
         finally:
             loop.remove_reader(0)
         await asyncio.Event().wait()

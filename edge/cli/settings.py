@@ -124,6 +124,12 @@ class Settings(BaseSettings):
     gateway_listen: Annotated[str, AfterValidator(_listen)] = Field(
         default="127.0.0.1:8080", description="where the gateway listens"
     )
+    console_listen: Annotated[str, AfterValidator(_listen)] = Field(
+        default="127.0.0.1:8084", description="where the operators' page listens"
+    )
+    console_url: Annotated[str, AfterValidator(_web_url)] | None = Field(
+        default=None, description="the operators' page as their browsers see it"
+    )
     admin_port: int = Field(
         default=0, ge=0, le=65535, description="port of /live, /ready and /metrics; 0 is none"
     )

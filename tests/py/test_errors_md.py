@@ -7,6 +7,7 @@ import re
 import pytest
 
 from edge import errors
+from edge.console import problems as console_problems
 from edge.gateway import problems as gateway_problems
 from edge.intake import problems as webhook_problems
 from tests.py.support.schema import ROOT
@@ -70,6 +71,20 @@ def test_what_the_gateway_answers_for_a_code() -> None:
 def test_the_gateways_problems() -> None:
     listed = {code: (int(status), title) for code, status, title in table("### Gateway")}
     assert listed == dict(gateway_problems.CODES)
+
+
+def test_the_operators_pages_problems() -> None:
+    listed = {code: (int(status), title) for code, status, title in table("### Operators' page")}
+    assert listed == dict(console_problems.OWN)
+    _, _, section = ERRORS.read_text().partition("### Operators' page")
+    sentence = section.partition("### ")[0].splitlines()[-2]
+    told = {
+        sqlstate: code
+        for clause in sentence.split(";")
+        for code in re.findall(r"`(\w+)`", clause)
+        for sqlstate in re.findall(r"VC\d{3}", clause)
+    }
+    assert told == dict(console_problems.BY_SQLSTATE)
 
 
 def test_the_webhook_ports_problems() -> None:

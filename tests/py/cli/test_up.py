@@ -26,6 +26,7 @@ from tests.py.support.waiting import eventually
 START_TIMEOUT = 120.0
 PROCESSES = {
     *("webhook", "inbox", "poll", "submit", "relay", "dispatch", "consume", "gateway", "upkeep"),
+    "console",
     *("pretend-provider", "pretend-media"),
 }
 

@@ -1,0 +1,1 @@
+"""The operators' page: a process of its own, with operators' rights and nothing else."""
