@@ -23,7 +23,7 @@ from collections.abc import Awaitable, Callable
 from edge import errors, logs
 from edge.backoff import pause
 from edge.gateway import metrics
-from edge.gateway.hub import Hub
+from edge.gateway.hub import NOWHERE, Hub
 from edge.gateway.hubs import Hubs
 from edge.gateway.store import Store
 
@@ -96,12 +96,11 @@ class Lookout:
 
     async def _moved(self, now: float) -> None:
         since = self._since(now)
-        if since:
-            self._hubs.look(await self._store.moved(since))
-            self._answered_at = time.monotonic()
-            metrics.LOOKS.labels("moved", "ok").inc()
-        else:
+        if not since:
             await self._compare()  # nothing is known yet that a window could start from
+        self._hubs.look(await self._store.moved(since or NOWHERE))
+        self._answered_at = time.monotonic()
+        metrics.LOOKS.labels("moved", "ok").inc()
         if self._hubs.newest:
             self._known.append((time.monotonic(), self._hubs.newest))
 

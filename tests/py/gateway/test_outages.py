@@ -317,6 +317,17 @@ async def told(reader: Reader) -> str:
     return word
 
 
+async def test_an_idle_gateway_asks_whether_its_database_is_there(gateway: Gateway) -> None:
+    """Also one that nothing has happened in yet; else it would take the silence for an outage."""
+
+    def answers() -> float:
+        labels = {"kind": "moved", "result": "ok"}
+        return REGISTRY.get_sample_value("aivedio_gateway_looks_total", labels) or 0.0
+
+    before = answers()
+    await eventually_async(lambda: answers() >= before + 3)
+
+
 async def test_postgres_ends_its_sessions_and_refuses_new_ones_for_a_while(
     gateway: Gateway, person: Person, cluster: Cluster
 ) -> None:
