@@ -22,6 +22,7 @@ from tests.bench import (
     gateway_storm,
     inbox,
     relay,
+    rocketmq,
     webhook,
 )
 from tests.bench.harness import Result, report, say
@@ -30,6 +31,7 @@ BENCHMARKS: dict[str, Callable[[], Sequence[Result]]] = {
     "apply": apply.run,
     "inbox": inbox.run,
     "relay": relay.run,
+    "rocketmq": rocketmq.run,
     "webhook": webhook.run,
     "burst": webhook.run_burst,
     "gateway_memory": gateway_memory.run,

@@ -62,15 +62,18 @@ def _measure(
             database_url=conninfo, redis_url=url, stopping=stopping, ready=lambda _: None
         )
 
+    def none(left: str) -> Callable[[], bool]:
+        return lambda: session.execute(left.encode()).fetchone() == (0,)
+
     def relay() -> float:
         session.execute(FILL, {"count": MESSAGES, "round": str(next(rounds))})
-        return _drain(session, OWED, relaying)
+        return drain(none(OWED), relaying, MESSAGES)
 
     def both(held: bool) -> Callable[[], float]:
         def measure() -> float:
             with _snapshot(conninfo, held):
                 rate = relay()
-                dispatched.setdefault(held, []).append(_drain(session, QUEUED, dispatching))
+                dispatched.setdefault(held, []).append(drain(none(QUEUED), dispatching, MESSAGES))
             return rate
 
         return measure
@@ -87,22 +90,22 @@ def _measure(
     )
 
 
-def _drain(session: psycopg.Connection[tuple[object, ...]], left: str, process: Process) -> float:
-    async def drain() -> float:
+def drain(done: Callable[[], bool], process: Process, count: int) -> float:
+    """Run a process until all is done and return how many messages it did in a second."""
+
+    async def run_until_done() -> float:
         loop = asyncio.get_running_loop()
         stopping = asyncio.Event()
         running = asyncio.ensure_future(process(stopping))
         begun = loop.time()
-        await eventually_async(
-            lambda: session.execute(left.encode()).fetchone() == (0,), WITHIN, "all is drained"
-        )
+        await eventually_async(done, WITHIN, "all is drained")
         seconds = loop.time() - begun
         stopping.set()
         await running
-        return MESSAGES / seconds
+        return count / seconds
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(drain())
+        return runner.run(run_until_done())
 
 
 @contextmanager
