@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,10 +12,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from edge.backoff import Backoff
+
 TIMEOUT = httpx.Timeout(10.0, pool=30.0)
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
 # A stream that says nothing for longer than two heartbeats is dead.
 STREAM_TIMEOUT = httpx.Timeout(10.0, read=60.0)
+
+# A gateway that is started again is away for seconds.
+PATIENCE_S = 30.0
 
 
 class BadAnswer(Exception):
@@ -58,7 +65,7 @@ class Gateway:
 
     async def retry(self, task: str, reason: str) -> None:
         """Start another attempt of a task."""
-        await self._post(f"/tasks/{task}/retry", {"reason": reason})
+        await self._post(f"/tasks/{task}/retry", {"reason": reason}, {"idempotency-key": task})
 
     async def task(self, task: str) -> dict[str, Any]:
         """Return a task's snapshot."""
@@ -84,12 +91,26 @@ class Gateway:
             yield response
 
     async def _get(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
-        return _object(await self._client.get(self._base + path, params=query))
+        return await self._ask("GET", path, params=query)
 
     async def _post(
         self, path: str, body: dict[str, Any], headers: dict[str, str] | None = None
     ) -> dict[str, Any]:
-        return _object(await self._client.post(self._base + path, json=body, headers=headers))
+        return await self._ask("POST", path, json=body, headers=headers)
+
+    async def _ask(self, method: str, path: str, **what: Any) -> dict[str, Any]:
+        """Ask until there is an answer, for a while: every request here may be repeated."""
+        backoff = Backoff(first=0.1, cap=2.0)
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                answer = await self._client.request(method, self._base + path, **what)
+                if answer.status_code not in (502, 503, 504) or time.monotonic() > give_up_at:
+                    return _object(answer)
+            except httpx.TransportError:
+                if time.monotonic() > give_up_at:
+                    raise
+            await asyncio.sleep(backoff.next())
 
 
 class Provider:

@@ -96,10 +96,13 @@ class Account:
     versions: dict[str, set[int]] = field(default_factory=dict)
     first_cursor: int | None = None
     cursor: int | None = None
+    # Versions that a replay may have left out: progress that a later event had overtaken.
+    skipped: dict[str, set[int]] = field(default_factory=dict)
     breaks: list[str] = field(default_factory=list)
     repeats: int = 0
     resets: int = 0
     reconnects: int = 0
+    _resumed_at: float | None = None
 
     def mere_progress(self) -> set[int]:
         """Return the ids of events that changed nothing but progress and were overtaken."""
@@ -116,7 +119,7 @@ class Account:
         """Enter a frame that was read at `now`; answer whether it was a new event."""
         match frame.event:
             case "ready":
-                self._begin(int(_data(frame)["cursor"]))
+                self._begin(int(_data(frame)["cursor"]), now)
             case "reset":
                 self.resets += 1
                 self.breaks.append(f"reset: {_data(frame).get('reason')}")
@@ -125,11 +128,13 @@ class Account:
                 return self._event(frame, now)
         return False
 
-    def _begin(self, cursor: int) -> None:
+    def _begin(self, cursor: int, now: float) -> None:
         if self.first_cursor is None:
             self.first_cursor = cursor
-        elif cursor != self.cursor:
-            self.breaks.append(f"reconnected at {cursor}, not at {self.cursor}")
+        else:
+            self._resumed_at = now
+            if cursor != self.cursor:
+                self.breaks.append(f"reconnected at {cursor}, not at {self.cursor}")
         self.cursor = cursor
 
     def _event(self, frame: Frame, now: float) -> bool:
@@ -152,9 +157,18 @@ class Account:
         versions = self.versions.setdefault(seen.task_id, set())
         if versions and seen.version <= max(versions):
             self.breaks.append(f"{event_id} takes task {seen.task_id} back to {seen.version}")
+        if self._is_replay(seen, now):
+            skipped = range(max(versions, default=0) + 1, seen.version)
+            self.skipped.setdefault(seen.task_id, set()).update(skipped)
         versions.add(seen.version)
         self.latest[seen.task_id] = seen
         return True
+
+    def _is_replay(self, seen: Seen, now: float) -> bool:
+        """Tell whether an event is older than the connection that brought it."""
+        if self._resumed_at is None or seen.latency_s is None:
+            return False
+        return now - seen.latency_s < self._resumed_at
 
 
 class Follower:
