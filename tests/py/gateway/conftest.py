@@ -21,7 +21,7 @@ import uvloop
 from httpx_sse import EventSource, ServerSentEvent
 from psycopg.rows import dict_row
 
-from edge.gateway import frames, serve
+from edge.gateway import frames, lookout, serve
 from edge.gateway.keys import Keys
 from tests.py.support.waiting import eventually_async
 
@@ -88,6 +88,13 @@ class Reader:
             self.versions[data["task_id"]] = data["task_version"]
             self.statuses[data["task_id"]] = data["status"]
         return event
+
+    async def word(self, within: float = 15.0) -> str:
+        """Return the next word about the database; events before it are taken in."""
+        while (event := await self.next(within)).event != "status":
+            pass
+        word: str = json.loads(event.data)["database"]
+        return word
 
     async def until(self, event_id: int, within: float = 10.0) -> None:
         async with asyncio.timeout(within):
@@ -202,9 +209,14 @@ StartGateway = Callable[..., Coroutine[Any, Any, Gateway]]
 
 @pytest.fixture
 async def start_gateway(
-    database: str, valkey: str, free_port: Callable[[], int]
+    database: str,
+    valkey: str,
+    free_port: Callable[[], int],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[StartGateway]:
     """Return a function that starts one more gateway on the test's database and Valkey."""
+    # A machine that is busy for seconds is no outage, unless the test is about one.
+    monkeypatch.setattr(lookout, "AWAY_S", 60.0)
     async with AsyncExitStack() as running:
 
         async def start(**settings: Any) -> Gateway:

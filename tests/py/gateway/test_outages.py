@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import time
 import uuid
@@ -20,7 +19,7 @@ from psycopg.conninfo import make_conninfo
 from edge.gateway import lookout
 from edge.gateway.hub import Hub
 from edge.gateway.store import Store
-from tests.py.gateway.conftest import Gateway, Person, Reader, StartGateway
+from tests.py.gateway.conftest import Gateway, Person, StartGateway
 from tests.py.gateway.proxy import Proxy, proxied
 from tests.py.support.clusters import Cluster, Run
 from tests.py.support.waiting import eventually_async
@@ -274,9 +273,11 @@ async def test_postgres_goes_away_and_comes_back(
     database: str,
     cluster: Cluster,
     free_port: Callable[[], int],
+    monkeypatch: pytest.MonkeyPatch,
     how: str,
 ) -> None:
     """Streams stay open, newcomers are told to come back, and everything heals."""
+    monkeypatch.setattr(lookout, "AWAY_S", 3.0)
     async with postgres_behind_a_proxy(database, cluster, free_port()) as (conninfo, proxy):
         gateway = await start_gateway(database_url=conninfo)
         gateway.database = database
@@ -295,7 +296,7 @@ async def test_postgres_goes_away_and_comes_back(
             assert int(refused.headers["retry-after"]) >= 1
             assert refused.json()["code"] == "unavailable"
             # Whoever is in is told that nobody knows what they miss.
-            assert await told(reader) == "away"
+            assert await reader.word() == "away"
             # What Redis brings goes on.
             task = await gateway.create_task(person)
             await gateway.publish(task["event_id"])
@@ -303,18 +304,10 @@ async def test_postgres_goes_away_and_comes_back(
             # What Redis loses is found once PostgreSQL is back.
             lost = await gateway.create_task(person)
             await proxy.mend()
-            assert await told(reader) == "back"
+            assert await reader.word() == "back"
             # Said only once nothing was missing any more.
             assert reader.cursor == lost["event_id"]
             assert await served(gateway, person) == 200
-
-
-async def told(reader: Reader) -> str:
-    """Return what the next word about the database is; events before it are taken in."""
-    while (event := await reader.next(within=15.0)).event != "status":
-        pass
-    word: str = json.loads(event.data)["database"]
-    return word
 
 
 async def test_an_idle_gateway_asks_whether_its_database_is_there(gateway: Gateway) -> None:
