@@ -13,11 +13,13 @@ from typing import Any, Literal
 from edge.pretend.dialects.common import Dialect
 from edge.pretend.faults import Fault
 from edge.pretend.jobs import Moment, Phase
+from edge.pretend.plan import Plan
 
 SUCCEEDED, FAILED, CANCELED = "provider_succeeded", "failed", "canceled"
 
 # A job that stays where it is until the check is over.
 FOR_EVER = 3600.0
+LONG_S = 20.0
 LONG_QUEUE: dict[str, Any] = {"queue_s": FOR_EVER}
 LONG_RUN: dict[str, Any] = {"queue_s": 0.0, "run_s": FOR_EVER, "steps": 100}
 
@@ -117,6 +119,11 @@ def cases(
     return found
 
 
+def goes_on(plan: Plan) -> bool:
+    """Answer whether a job outlasts the check."""
+    return max(plan.queue_s, plan.run_s) >= LONG_S
+
+
 def _states(dialect: type[Dialect]) -> list[Case]:
     gave_up = CANCELED if dialect.giving_up_cancels else FAILED
     found = [
@@ -128,7 +135,7 @@ def _states(dialect: type[Dialect]) -> list[Case]:
     if dialect.shows_queue:
         found.insert(0, _job("poll queued", Fault.DROP, reaches={"queued"}, **LONG_QUEUE))
     if dialect.shows_progress:
-        slow: dict[str, Any] = {"queue_s": 0.0, "run_s": 20.0, "steps": 20}
+        slow: dict[str, Any] = {"queue_s": 0.0, "run_s": LONG_S, "steps": 20}
         found.append(_job("poll progress", Fault.DROP, reaches={"running"}, progress=True, **slow))
     return found
 

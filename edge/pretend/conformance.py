@@ -39,6 +39,8 @@ RARE = "_rare"
 CLOSE_S = [0.15, 0.3]
 NEVER_S = [3600, 3600]
 LOOK_S = 0.1
+# What was sent last may still be on its way through the inbox.
+QUIET_LOOKS = 5
 # All jobs come from one address within a moment.
 GENEROUS = Rate(10_000, 100_000)
 
@@ -276,8 +278,8 @@ class _Bench:
     async def _watch(self, tried: list[Tried]) -> None:
         """Follow the project's events until every job is where it should be and stays there."""
         by_task = {one.task: one for one in tried}
-        cursor = 0
-        while True:
+        cursor = looks = 0
+        while looks < QUIET_LOOKS:
             page = await self._gateway.one(
                 EventPage, "read_events_after", p_project=self._project, p_cursor=cursor
             )
@@ -288,8 +290,8 @@ class _Bench:
                 if one.case.cancel & set(one.statuses) and not one.asked_to_cancel:
                     one.asked_to_cancel = True
                     await self._cancel(one)
-            if all(_is_done(one, self._studio(one)) for one in tried):
-                return
+            done = all(_is_done(one, self._studio(one)) for one in tried)
+            looks = looks + 1 if done else 0
             await asyncio.sleep(LOOK_S)
 
     async def _cancel(self, one: Tried) -> None:
@@ -351,13 +353,10 @@ def _is_done(one: Tried, studio: Studio) -> bool:
     """Whether nothing more can be expected of a job."""
     if not _reached(one):
         return False
-    if one.case.progress:
-        return one.progress > 0
-    if one.case.refuses is not None or one.case.polls == "rare":
-        return all(
-            job.over.is_set() or job.plan.run_s > 60 for job in studio.book.with_key(one.key)
-        )
-    return True
+    if one.case.progress and not one.progress:
+        return False
+    jobs = studio.book.with_key(one.key)
+    return all(job.over.is_set() or checks.goes_on(job.plan) for job in jobs)
 
 
 def _reached(one: Tried) -> bool:
