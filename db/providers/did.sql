@@ -16,7 +16,7 @@ select aivedio.define_provider('did', $profile$
 {
   "base_url": "https://api.d-id.com",
   "auth": {"kind": "header", "header": "authorization", "prefix": "Basic ", "secret": "env:DID_API_KEY"},
-  "values": {"kind": {"from": "model", "match": "^(talks|clips|scenes|expressives|animations)(?:/|$)"}},
+  "values": {"kind": {"from": "model", "match": "^(talks|clips|scenes|expressives|animations)(?:/|$)", "default": "no-such-kind"}},
   "submit": {
     "method": "POST",
     "path": "/{kind}",

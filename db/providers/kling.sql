@@ -11,6 +11,7 @@
  *   - errors come as HTTP 200 with a code: 1303 is "too many at once" and is tried again, any other code refuses a
  *     submission, and makes a query one to be repeated
  *   - a query answers with a list; an empty one is taken for "no such task"
+ *   - no other path than one of a kling model is ever asked for, whatever a task names as its model
  *   - there is no progress, no cancel and no canceled state
  *   - the retries of callbacks are not described: repeats are recognised for three days
  *   - external_task_id could find a task whose submission was lost; that is not done by itself
@@ -20,9 +21,10 @@ select aivedio.define_provider('kling', $profile$
 {
   "base_url": "https://api-singapore.klingai.com",
   "auth": {"kind": "bearer", "header": "authorization", "prefix": "Bearer ", "secret": "env:KLING_API_KEY"},
+  "values": {"route": {"from": "model", "match": "^([a-z0-9-]+/kling-[a-z0-9.-]+)$", "default": "no-such-model"}},
   "submit": {
     "method": "POST",
-    "path": "/{+model}",
+    "path": "/{+route}",
     "headers": {"content-type": "application/json"},
     "body": {
       "...": "{input}",

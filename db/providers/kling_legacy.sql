@@ -19,7 +19,7 @@ select aivedio.define_provider('kling_legacy', $profile$
     "id": "env:KLING_ACCESS_KEY", "secret": "env:KLING_SECRET_KEY", "lifetime_s": 1800, "early_s": 5
   },
   "values": {
-    "endpoint": {"from": "model", "match": "^([a-z0-9-]+)/", "default": "text2video"},
+    "endpoint": {"from": "model", "match": "^([a-z0-9-]*2[a-z0-9-]+)/", "default": "text2video"},
     "name": {"from": "model", "match": "([^/]+)$"}
   },
   "submit": {

@@ -19,7 +19,7 @@ select aivedio.define_provider('runway', $profile$
   "base_url": "https://api.dev.runwayml.com",
   "auth": {"kind": "bearer", "header": "authorization", "prefix": "Bearer ", "secret": "env:RUNWAYML_API_SECRET"},
   "values": {
-    "endpoint": {"from": "model", "match": "^([a-z_]+)/", "default": "text_to_video"},
+    "endpoint": {"from": "model", "match": "^((?:text|image|video)_to_video|character_performance|video_upscale)/", "default": "text_to_video"},
     "name": {"from": "model", "match": "([^/]+)$"}
   },
   "submit": {

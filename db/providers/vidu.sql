@@ -5,6 +5,7 @@
  * endpoint alone that takes no model, such as template; its input is the request, whose model, callback_url and payload
  * we set. What the facts leave open is decided the careful way:
  *
+ *   - other endpoints than text2video, img2video, template, template-story and trending-replicate need an override of values
  *   - the signature covers headers, not the body: a callback is a hint, whatever it says, and brings no id
  *   - the signing key is the API key. Who changes it breaks the callbacks of jobs that run
  *   - a job can be canceled until it is scheduled; then Vidu refuses. How a canceled job is called is not said: an
@@ -20,7 +21,7 @@ select aivedio.define_provider('vidu', $profile$
   "base_url": "https://api.vidu.com",
   "auth": {"kind": "header", "header": "authorization", "prefix": "Token ", "secret": "env:VIDU_API_KEY"},
   "values": {
-    "endpoint": {"from": "model", "match": "^([a-z0-9-]+)(?:/|$)"},
+    "endpoint": {"from": "model", "match": "^(text2video|img2video|template|template-story|trending-replicate)(?:/|$)", "default": "no-such-endpoint"},
     "name": {"from": "model", "match": "/(.+)$"}
   },
   "submit": {
