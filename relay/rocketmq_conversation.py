@@ -17,7 +17,7 @@ from grpc import aio
 from edge import logs
 from edge.backoff import Backoff
 from relay.bus import BusDown
-from relay.rocketmq_node import ANSWER_WITHIN, Node, require_ok
+from relay.rocketmq_node import ANSWER_WITHIN, Node, is_ours, require_ok
 from relay.rocketmq_protocol import DEFINITION, MESSAGES
 
 logger = logs.get(__name__)
@@ -62,11 +62,9 @@ class Conversation:
         while True:
             try:
                 await self._converse(backoff)
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
+            except asyncio.CancelledError as error:
+                if is_ours(error):
                     raise
-                # Else it is the stream that was cancelled.
             except (BusDown, TimeoutError, aio.AioRpcError, aio.UsageError) as error:
                 if backoff.tries == 0:
                     logger.warning("rocketmq does not talk", kind=type(error).__name__)

@@ -92,6 +92,8 @@ class Node:
         try:
             answer = await call(request, metadata=self.access.metadata(), timeout=within)
         except (aio.AioRpcError, aio.UsageError, asyncio.CancelledError) as error:
+            if is_ours(error):
+                raise
             raise self._down(error) from error
         self._unanswered = 0
         return answer
@@ -103,6 +105,8 @@ class Node:
             async for part in call(request, metadata=self.access.metadata(), timeout=within):
                 yield part
         except (aio.AioRpcError, aio.UsageError, asyncio.CancelledError) as error:
+            if is_ours(error):
+                raise
             raise self._down(error) from error
         self._unanswered = 0
 
@@ -126,11 +130,8 @@ class Node:
             self._channel = aio.insecure_channel(target, _OPTIONS)
         self._stub = SERVICE.MessagingServiceStub(self._channel)
 
-    def _down(self, error: BaseException) -> BaseException:
-        """Return what a failed call raises: BusDown, unless it is our own task that was ended."""
-        task = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
-            return error
+    def _down(self, error: BaseException) -> BusDown:
+        """Return what a failed call raises, and note that it got no answer."""
         if not isinstance(error, aio.AioRpcError):
             return BusDown("connection closed")
         if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -146,6 +147,12 @@ class Node:
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
         self._open()
+
+
+def is_ours(error: BaseException) -> bool:
+    """Tell whether it is our own task that was ended, and not a call, by closing its connection."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 def _endpoints(address: str) -> Any:

@@ -196,10 +196,12 @@ class RocketmqSubscription:
                 continue
             # Several calls at once mix the order of a queue, unless the broker itself keeps it.
             lanes = min(LANES, max(1, limit // AT_ONCE)) if conversation.orderly else 1
-            waiting = sum(asked is broker for asked in self._polls.values())
+            waiting = sum(asked.name == broker.name for asked in self._polls.values())
             for _ in range(lanes - waiting):
                 poll = asyncio.create_task(self._ask(broker, min(limit, AT_ONCE)))
                 self._polls[poll] = broker
+        if not self._polls:
+            raise BusDown("no server knows this client any more")
 
     async def _ask(self, broker: Broker, limit: int) -> list[Delivery]:
         request = MESSAGES.ReceiveMessageRequest(

@@ -88,3 +88,17 @@ def test_the_command_line_ends_with_status_2_and_no_traceback() -> None:
     assert "AIVEDIO_DATABASE_URL" in answer.stderr
     assert "AIVEDIO_ADMIN_PORT" in answer.stderr
     assert len(answer.stderr.splitlines()) < 24
+
+
+def test_rocketmq_is_a_cluster_once_its_endpoints_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert settings.load().rocketmq is None
+    monkeypatch.setenv("AIVEDIO_ROCKETMQ_ENDPOINTS", "one:8081; [::1]:8081, two:8081")
+    monkeypatch.setenv("AIVEDIO_ROCKETMQ_SECRET_KEY", "hunter2")
+    rocketmq = settings.load().rocketmq
+    assert rocketmq is not None
+    assert list(rocketmq.endpoints) == ["one:8081", "[::1]:8081", "two:8081"]
+    assert rocketmq.topic == "aivedio_events"
+    assert rocketmq.secret_key == "hunter2"
+    assert "hunter2" not in repr(rocketmq)
