@@ -71,6 +71,13 @@ as $task_history$
     left join attempt on attempt.id = known.attempt_id
     where known.task_id = p_task
   ),
+  event as materialized (
+    select told.*
+    from aivedio.task_events as told
+    where told.task_id = p_task
+    order by told.task_version desc
+    limit p_limit
+  ),
   outbox as materialized (
     select sent.*
     from aivedio.outbox_events as sent
@@ -128,7 +135,8 @@ as $task_history$
     union all
     (
       select
-        judged.judged_at, 5, judged.id, 'observation', attempt.attempt_no, judged.verdict,
+        -- Of what one transaction wrote, the cause comes first.
+        coalesce(caused.created_at, judged.judged_at), 5, judged.id, 'observation', attempt.attempt_no, judged.verdict,
         pg_catalog.jsonb_build_object(
           'source', judged.source, 'status', judged.normalized_status, 'word', judged.provider_word,
           'stage', judged.stage, 'progress', judged.progress, 'sequence', judged.provider_sequence,
@@ -138,6 +146,7 @@ as $task_history$
         )
       from aivedio.observations as judged
       left join attempt on attempt.id = judged.attempt_id
+      left join event as caused on caused.event_id = judged.event_id
       where judged.task_id = p_task
       order by judged.id desc
       limit p_limit
@@ -158,21 +167,16 @@ as $task_history$
     from attempt
     where attempt.cancel_state is not null
     union all
-    (
-      select
-        event.created_at, 8, event.event_id, 'event', attempt.attempt_no, event.public_payload ->> 'status',
-        pg_catalog.jsonb_build_object(
-          'event_id', event.event_id, 'prev_event_id', event.prev_event_id, 'version', event.task_version,
-          'source', event.source, 'stage', event.public_payload -> 'stage',
-          'progress', event.public_payload -> 'progress', 'asset_id', event.public_payload -> 'asset_id',
-          'error_code', event.public_payload #> '{error,code}'
-        )
-      from aivedio.task_events as event
-      left join attempt on attempt.id = event.attempt_id
-      where event.task_id = p_task
-      order by event.task_version desc
-      limit p_limit
-    )
+    select
+      event.created_at, 8, event.event_id, 'event', attempt.attempt_no, event.public_payload ->> 'status',
+      pg_catalog.jsonb_build_object(
+        'event_id', event.event_id, 'prev_event_id', event.prev_event_id, 'version', event.task_version,
+        'source', event.source, 'stage', event.public_payload -> 'stage',
+        'progress', event.public_payload -> 'progress', 'asset_id', event.public_payload -> 'asset_id',
+        'error_code', event.public_payload #> '{error,code}'
+      )
+    from event
+    left join attempt on attempt.id = event.attempt_id
     union all
     select
       attempt.terminal_at, 9, attempt.attempt_no, 'attempt', attempt.attempt_no, attempt.status,
