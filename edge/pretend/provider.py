@@ -45,9 +45,10 @@ def profile_override(base_url: str) -> dict[str, Any]:
 def build(studio: Studio, dialect: Dialect) -> ASGIApp:
     """Return the application: the dialect over the studio, its files, and the control routes."""
     routes = [
-        *dialect.routes(studio),
-        *files.routes(studio, dialect.file_lifetime_s),
         *control.routes(studio),
+        *files.routes(studio, dialect.file_lifetime_s),
+        # Last: some dialects take any path.
+        *dialect.routes(studio),
     ]
     app = Starlette(routes=routes, exception_handlers={HangUp: _hang_up})
     return _Breakable(_Limited(app))

@@ -78,8 +78,9 @@ class Veo(Dialect):
         if not isinstance(body.get("instances"), list) or not body["instances"]:
             raise Invalid("instances: is required")
         config = body.get("webhook_config") or body.get("webhookConfig") or {}
-        uris = config.get("uris") or [None]
-        return self.submission(asked, model=asked.request.path_params["model"], url=uris[0])
+        uris = config.get("uris") if isinstance(config, dict) else None
+        url = uris[0] if isinstance(uris, list) and uris else None
+        return self.submission(asked, model=asked.request.path_params["model"], url=url)
 
     def created(self, job: Job) -> Any:
         """Answer a submission."""
