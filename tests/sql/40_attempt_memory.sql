@@ -1,7 +1,7 @@
 -- Stage 40: an attempt remembers what its provider said of it, forward only, and from the first word on it is followed.
 begin;
 \ir support/fixtures.sql
-select plan(39);
+select plan(42);
 
 create function pg_temp.see(
   p_task text, p_status text, p_sequence bigint default null, p_source text default 'webhook', p_progress integer default null
@@ -156,6 +156,23 @@ select results_eq(
   $$ values ('conflict', null), ('not_found', 'ended'), ('overdue', 'ended') $$,
   'until it ends'
 );
+
+-- The first answer of a poll of two requests waits for the second: until the job is over, or that request has been answered.
+create function pg_temp.first_answer(p_task text)
+returns text
+language sql
+as $first_answer$
+  select attempt.poll_answer ->> 'state' from aivedio.task_attempts as attempt where attempt.id = fixture.id('attempt of ' || p_task);
+$first_answer$;
+select fixture.job('twofold', 'running'), fixture.job('asked', 'running');
+update aivedio.task_attempts set poll_answer = '{"state": "done"}' where id in (fixture.id('attempt of twofold'), fixture.id('attempt of asked'));
+update aivedio.task_attempts set poll_lease_until = aivedio._clock() + interval '1 minute' where id = fixture.id('attempt of asked');
+select pg_temp.see('twofold', 'running');
+select is(pg_temp.first_answer('twofold'), 'done', 'news of a job that goes on leaves it');
+select pg_temp.see('twofold', 'succeeded');
+select is(pg_temp.first_answer('twofold'), null, 'with the job''s end nobody asks the second question');
+select pg_temp.see('asked', 'succeeded');
+select is(pg_temp.first_answer('asked'), 'done', 'unless somebody just does');
 
 select finish();
 rollback;
