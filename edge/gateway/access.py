@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -28,11 +29,11 @@ from uuid import UUID
 import jwt
 from starlette.requests import Request
 
-from edge.gateway.doorman import Doorman
 from edge.gateway.keys import Keys
 from edge.gateway.problems import Problem
 from edge.gateway.same_site import SameSite
 from edge.gateway.store import Grant, Redeemed, Store
+from edge.gateway.together import Together
 
 COOKIE = "aivedio_session"
 SESSION_S = 12 * 3600
@@ -74,7 +75,7 @@ class Access:
     def __init__(self, keys: Keys, store: Store, public_url: str) -> None:
         self._keys = keys
         self._store = store
-        self._doorman = Doorman(store.lost)
+        self._newcomers: Together[Grant, bool] = Together(self._hold)
         self._site = SameSite(public_url)
 
     async def identify(self, request: Request) -> Identity:
@@ -136,7 +137,7 @@ class Access:
     async def require(self, grant: Grant, *, change: bool = False) -> None:
         """Raise what `permit` raises unless the grant holds now."""
         if not change:
-            if not await self._doorman.admits(grant):
+            if not await self._newcomers.ask(grant):
                 raise Problem("not_found")
             return
         role = await self._store.role(grant)
@@ -145,9 +146,13 @@ class Access:
         if role not in _MAY_CHANGE:
             raise Problem("forbidden")
 
+    async def _hold(self, grants: Sequence[Grant]) -> dict[Grant, bool]:
+        lost = await self._store.lost(grants)
+        return {grant: grant not in lost for grant in grants}
+
     async def close(self) -> None:
         """End the questions that are under way."""
-        await self._doorman.close()
+        await self._newcomers.close()
 
     def require_same_site(self, request: Request, identity: Identity) -> None:
         """Refuse a change by cookie that cannot show that a page of ours asked for it."""
