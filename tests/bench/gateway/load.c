@@ -66,6 +66,7 @@ static int ports[64], port_count, sources, inflight_most, kind, poller;
 static int next_open, open_limit, inflight, streaming, failed, lost, deaf;
 static uint64_t events[GROUPS], gaps, resets, lat_count[GROUPS], lat_max[GROUPS], first_t[GROUPS], last_at[GROUPS];
 static uint64_t awaited, awaited_until, try_at;
+static int refusals_told;
 static int patience; /* how often those who were sent away come back */
 static int untimed; /* whether events carry no stamp */
 static uint32_t *lat[GROUPS];
@@ -183,7 +184,7 @@ static void readable(connection *c) {
       char *end = memmem(buffer, size, "\r\n\r\n", 4);
       if (end) {
         const char *wanted = kind == WS ? "HTTP/1.1 101" : "HTTP/1.1 200";
-        if (strncmp(buffer, wanted, 12)) { fprintf(stderr, "%.*s\n", (int)(size > 400 ? 400 : size), buffer); gone(c); return; }
+        if (strncmp(buffer, wanted, 12)) { if (refusals_told++ < 1) fprintf(stderr, "%.*s\n", (int)(size > 400 ? 400 : size), buffer); gone(c); return; }
         taken = end + 4 - buffer; c->state = OPENING;
       }
     }
