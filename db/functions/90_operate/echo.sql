@@ -17,7 +17,7 @@ set search_path = ''
 as $echo$
 begin
   perform pg_catalog.pg_notify('aivedio_echo', pg_catalog.left(p_token, 100));
-  return pg_catalog.clock_timestamp();
+  return aivedio._clock();
 end;
 $echo$;
 
