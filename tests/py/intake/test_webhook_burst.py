@@ -38,7 +38,7 @@ async def test_more_than_may_wait_comes_in_by_repetition(
         original(self, *arguments, **{**settings, "max_waiting": 8, "max_rows": 8})  # type: ignore[arg-type]
 
     monkeypatch.setattr(accepting.Accepting, "__init__", small)
-    burst = Burst.about(jobs, 30)
+    burst = Burst.about(jobs, 30, each=10)
     async with serving(database) as edge:
         await burst.send(edge.url, connections=100)
     assert burst.refused > 0
@@ -53,9 +53,9 @@ async def test_the_edge_is_killed_in_a_burst(database: str, cluster: Cluster, jo
     address = cluster.url(str(psycopg.conninfo.conninfo_to_dict(database)["dbname"]))
     sending = asyncio.create_task(burst.send(f"http://127.0.0.1:{port}"))
     try:
-        for portion in (50, 200):
+        for portion in (50, 250):
             with process(address, port) as running:
-                await eventually_async(partial(has_stored, burst, portion), timeout=30.0)
+                await eventually_async(partial(has_stored, burst, portion), timeout=60.0)
                 running.send_signal(signal.SIGKILL)
                 await asyncio.to_thread(running.wait, 10)
             # Nobody was told success for what is not there.
@@ -92,10 +92,10 @@ async def test_the_database_crashes_in_a_burst_and_comes_back(mortal: Cluster) -
         async with serving(f"postgresql://postgres@127.0.0.1:{laid.port}/mortal") as edge:
             sending = asyncio.create_task(burst.send(edge.url))
             try:
-                await eventually_async(lambda: len(burst.acknowledged) >= 50, timeout=30.0)
+                await eventually_async(lambda: len(burst.acknowledged) >= 50, timeout=60.0)
                 await _crash(mortal, edge_away=laid.cut())
-                await eventually_async(lambda: burst.refused > 0, timeout=30.0)
-                await eventually_async(lambda: _answers(address), timeout=30.0)
+                await eventually_async(lambda: burst.refused > 0, timeout=60.0)
+                await eventually_async(lambda: _answers(address), timeout=60.0)
                 acknowledged = set(burst.acknowledged)
                 with psycopg.connect(address, autocommit=True) as session:
                     burst.jobs = Jobs(session)
@@ -120,7 +120,7 @@ async def _crash(cluster: Cluster, edge_away: Coroutine[Any, Any, None]) -> None
         assert row is not None
         os.kill(row[0], signal.SIGKILL)
         await edge_away
-        await eventually_async(lambda: _is_over(session), timeout=30.0)
+        await eventually_async(lambda: _is_over(session), timeout=60.0)
 
 
 def _is_over(session: psycopg.Connection[Any]) -> bool:

@@ -53,7 +53,7 @@ async def changed(edge: Edge, inbox: Inbox, webhook: dict[str, Any], status: int
         large = await post(edge, b" " * 2049)
         return large.status_code == 413 and (await post(edge, BODY)).status_code == status
 
-    await eventually_async(known, timeout=10.0)
+    await eventually_async(known, timeout=45.0)
 
 
 async def test_an_unsigned_callback_makes_its_attempts_poll_due(lumen: Edge, inbox: Inbox) -> None:
@@ -68,6 +68,9 @@ async def test_an_unsigned_callback_makes_its_attempts_poll_due(lumen: Edge, inb
 
 async def test_any_number_of_hints_is_one_row_and_few_writes(lumen: Edge, inbox: Inbox) -> None:
     attempt(inbox.session, "token")
+    inbox.session.execute(
+        "update aivedio.settings set value = '3600' where name = 'hint_interval_s'"
+    )
 
     def write() -> tuple[Any, ...]:
         inbox.session.execute("select aivedio.process_inbox('{0,1,2,3,4,5,6,7}')")
@@ -249,7 +252,7 @@ class TestChallenge:
         assert inbox.count() == 1
 
     async def test_words_are_echoed_slowly(self, database: str, inbox: Inbox) -> None:
-        flood = Flood(challenges=Rate(0.1, 2))
+        flood = Flood(challenges=Rate(0.001, 2))
         async with serving(database, flood=flood) as edge:
             asked = [await post(edge, b'{"challenge":"w"}', "token") for _ in range(3)]
             assert [heard.status_code for heard in asked] == [200, 200, 429]
