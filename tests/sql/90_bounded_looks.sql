@@ -29,7 +29,7 @@ select
   case kind.status when 'running' then aivedio._clock() - interval '1 minute' end, '{webhook}', 3
 from (select made.*, row_number() over (order by made.id) as n from aivedio.generation_tasks as made) as task
 cross join lateral (
-  select case when task.n between 3000 and 3999 then 'running' when task.n between 9000 and 9499 then 'created' else 'succeeded' end as status
+  select case when task.n between 3000 and 5999 then 'running' when task.n between 9000 and 9499 then 'created' else 'succeeded' end as status
 ) as kind;
 update aivedio.generation_tasks as task set current_attempt_id = md5('attempt' || task.id)::uuid;
 
@@ -98,7 +98,7 @@ select is(
 
 -- The status of everything.
 select cmp_ok(pg_temp.reads('select aivedio.pipeline_status()', 'generation_tasks'), '<=', 10::bigint, 'the pipeline''s status reads open tasks');
-select cmp_ok(pg_temp.reads('select aivedio.pipeline_status()', 'task_attempts'), '<=', 3000::bigint, 'and what is scheduled or due of attempts');
+select cmp_ok(pg_temp.reads('select aivedio.pipeline_status()', 'task_attempts'), '<=', 6000::bigint, 'and what is scheduled or due of attempts');
 select is(aivedio.pipeline_status() -> 'tasks', '{"running": 2}', 'it counts what is under way');
 select cmp_ok(
   pg_temp.reads($$ select aivedio.why_waiting('00000000-0000-7000-8000-000000010000') $$, 'generation_tasks|task_attempts|observations'), '<=', 20::bigint,
@@ -107,9 +107,9 @@ select cmp_ok(
 
 -- Claims.
 select cmp_ok(
-  pg_temp.reads('select aivedio._rank_polls(aivedio._clock(), 50)', 'task_attempts'), '<=', 700::bigint, 'a thousand due polls: a claim looks at some'
+  pg_temp.reads('select aivedio._rank_polls(aivedio._clock(), 50)', 'task_attempts'), '<=', 1500::bigint, 'three thousand due polls: a claim looks at some'
 );
-select cmp_ok(pg_temp.reads('select aivedio.next_poll_in()', 'task_attempts'), '<=', 200::bigint, 'when the next one is due, at few');
+select cmp_ok(pg_temp.reads('select aivedio.next_poll_in()', 'task_attempts'), '<=', 250::bigint, 'when the next one is due, at few');
 select cmp_ok(
   pg_temp.reads('select aivedio._choose_submits(aivedio._clock(), 20)', 'task_attempts'), '<=', 100::bigint, 'five hundred due submissions: a claim looks at some'
 );
