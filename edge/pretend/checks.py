@@ -81,21 +81,17 @@ def cases(
     calls_back: bool,
     own_address: bool,
     cancels: bool,
-    faults: bool = True,
 ) -> list[Case]:
     """
     Return the cases of a provider.
 
     `calls_back`: callbacks reach us; `own_address`: each job's at an address of its own, so that
-    one about another job is found out; `cancels`: the profile knows how to cancel. Without `faults`
-    only what happens every day.
+    one about another job is found out; `cancels`: the profile knows how to cancel.
     """
     found = _states(dialect)
     if calls_back:
         found += _callbacks(dialect)
     found += _cancellation(dialect, cancels)
-    if not faults:
-        return found
     if calls_back and dialect.signs:
         found += [
             _job(name, fault, outcome="failed", reaches={FAILED}, refuses=fault, run_s=1.0)

@@ -19,7 +19,7 @@ import secrets
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,12 +28,12 @@ from edge.buckets import Rate
 from edge.gateway.frames import StoredEvent
 from edge.intake import inbox, poll, submit, webhook
 from edge.intake.flood import Flood
-from edge.pretend import checks, provider
-from edge.pretend.checks import Case
+from edge.pretend import checks, provider, verdicts
 from edge.pretend.dialects import DIALECTS
 from edge.pretend.dialects.common import Account
 from edge.pretend.samples import SAMPLES
 from edge.pretend.studio import Studio
+from edge.pretend.verdicts import Row, Tried
 
 RARE = "_rare"
 CLOSE_S = [0.15, 0.3]
@@ -47,15 +47,6 @@ GENEROUS = Rate(10_000, 100_000)
 
 class CannotCheck(Exception):
     """A profile that cannot be put to the test; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table: what was tried, what came of it, and whether that is right."""
-
-    name: str
-    seen: str
-    ok: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +65,6 @@ class Applied:
     task_id: uuid.UUID
 
 
-@dataclass(slots=True)
-class Tried:
-    """A case and the task that it became: the statuses that the task has had, and its progress."""
-
-    case: Case
-    key: str
-    task: uuid.UUID | None = None
-    statuses: list[str] = field(default_factory=list)
-    progress: int = 0
-    asked_to_cancel: bool = False
-
-
 async def check(
     name: str,
     profile: Mapping[str, Any],
@@ -93,7 +72,6 @@ async def check(
     database_url: str,
     ports: tuple[int, int, int],
     within_s: float,
-    faults: bool = True,
 ) -> list[Row]:
     """
     Return what a profile makes of everything that its provider may do.
@@ -106,7 +84,7 @@ async def check(
     bench = _Bench(name, profile, database_url, ports)
     with _environment(bench.environment()):
         async with bench.running():
-            return await bench.judge(within_s, faults=faults)
+            return await bench.judge(within_s)
 
 
 class _Bench:
@@ -192,15 +170,14 @@ class _Bench:
                 await parts.start(submit.run, **process, worker="check", callback_url=url)
                 yield
 
-    async def judge(self, within_s: float, *, faults: bool) -> list[Row]:
+    async def judge(self, within_s: float) -> list[Row]:
         """Make the jobs, wait until each is as it should be or time is up, and judge them."""
-        webhook = self._webhook
+        calls_back = self._webhook is not None and bool(self._dialect.moments)
         wanted = checks.cases(
             self._dialect,
-            calls_back=webhook is not None and bool(self._dialect.moments),
+            calls_back=calls_back,
             own_address=self._own_address,
             cancels=self._profile.get("cancel") is not None,
-            faults=faults,
         )
         tried = [Tried(case, f"check-{number}") for number, case in enumerate(wanted)]
         for one in tried:
@@ -210,7 +187,11 @@ class _Bench:
                 await self._watch(tried)
         except TimeoutError:
             pass
-        return [_row(one, self._studio(one)) for one in tried]
+        rows = [verdicts.submissions(tried, self._studios)]
+        if calls_back and self._dialect.signs:
+            taken = all(verdicts.takes_callbacks(studio) for studio in self._studios.values())
+            rows.append(Row("signature right", "taken" if taken else "refused", taken))
+        return rows + [verdicts.row_of(one, self._studio(one)) for one in tried]
 
     async def _register(self, parts: _Running, alias: str, url: str) -> None:
         base = await self._pretend(parts, alias, f"{url}/callbacks/{alias}")
@@ -285,12 +266,12 @@ class _Bench:
             )
             for event in page.events or ():
                 cursor = event.event_id
-                _note(by_task[event.task_id], event.public_payload)
+                verdicts.note(by_task[event.task_id], event.public_payload)
             for one in tried:
                 if one.case.cancel & set(one.statuses) and not one.asked_to_cancel:
                     one.asked_to_cancel = True
                     await self._cancel(one)
-            done = all(_is_done(one, self._studio(one)) for one in tried)
+            done = all(verdicts.is_done(one, self._studio(one)) for one in tried)
             looks = looks + 1 if done else 0
             await asyncio.sleep(LOOK_S)
 
@@ -340,75 +321,6 @@ class _Running:
         if task.done():
             task.result()
             raise CannotCheck("A process ended before it was ready.")
-
-
-def _note(one: Tried, payload: Mapping[str, Any]) -> None:
-    status = str(payload["status"])
-    if status not in one.statuses[-1:]:
-        one.statuses.append(status)
-    one.progress = max(one.progress, payload.get("progress") or 0)
-
-
-def _is_done(one: Tried, studio: Studio) -> bool:
-    """Whether nothing more can be expected of a job."""
-    if not _reached(one):
-        return False
-    if one.case.progress and not one.progress:
-        return False
-    jobs = studio.book.with_key(one.key)
-    return all(job.over.is_set() or checks.goes_on(job.plan) for job in jobs)
-
-
-def _reached(one: Tried) -> bool:
-    return bool(one.case.reaches & set(one.statuses))
-
-
-def _row(one: Tried, studio: Studio) -> Row:
-    wrong = list(_wrong(one, studio))
-    seen = " → ".join(one.statuses) or "nothing"
-    return Row(one.case.name, "; ".join([seen, *wrong]), not wrong)
-
-
-def _wrong(one: Tried, studio: Studio) -> Iterator[str]:
-    case = one.case
-    jobs = studio.book.with_key(one.key)
-    if not _reached(one):
-        yield f"must become {' or '.join(sorted(case.reaches))}"
-    ends = [status for status in one.statuses if status in _ENDS]
-    if len(ends) > 1 or ends and ends[0] not in case.reaches:
-        yield f"ended as {' and '.join(ends)}"
-    if (count := studio.book.submissions_of(one.key)) != case.submissions:
-        yield f"was submitted {count} times"
-    if case.progress and not one.progress:
-        yield "shows no progress"
-    if case.canceled is not None and bool(sum(job.cancels for job in jobs)) != case.canceled:
-        yield (
-            "its provider heard of the cancellation"
-            if not case.canceled
-            else ("its provider never heard of the cancellation")
-        )
-    deliveries = [delivery for job in jobs for delivery in job.deliveries]
-    for delivery in deliveries:
-        if delivery.fault == case.refuses is not None and delivery.answer != 401:
-            yield f"a callback with a {case.name} was answered {delivery.answer}"
-        if delivery.fault is None and not delivery.accepted and not _takes_callbacks(studio):
-            yield f"a true callback was answered {delivery.answer or delivery.error}"
-    if case.refuses is not None and not any(one.fault == case.refuses for one in deliveries):
-        yield "no such callback was sent"
-    if case.polls == "rare" and not any(delivery.accepted for delivery in deliveries):
-        yield "no callback was taken"
-
-
-def _takes_callbacks(studio: Studio) -> bool:
-    """Whether any true callback was taken: then one that was not met a busy machine."""
-    return any(
-        delivery.accepted and delivery.fault is None
-        for job in studio.book.newest_first()
-        for delivery in job.deliveries
-    )
-
-
-_ENDS = frozenset({checks.SUCCEEDED, checks.FAILED, checks.CANCELED})
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from edge.pretend import conformance
-from edge.pretend.conformance import Row
 from edge.pretend.dialects import DIALECTS
 from edge.pretend.samples import SAMPLES
+from edge.pretend.verdicts import Row
 from tests.py.support.clusters import Cluster
 from tests.py.support.ports import free_ports
 from tests.py.support.schema import ROOT
