@@ -18,6 +18,7 @@ are problem+json.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -49,6 +50,7 @@ STATIC = Path(__file__).parent / "static"
 LOGINS = Rate(per_second=1, burst=30)
 LONGEST_SEARCH = 300
 
+_NUMBER = re.compile(r"[0-9]{1,16}")
 _NO_STORE = {"cache-control": "no-store"}
 
 
@@ -122,7 +124,7 @@ class Console:
         """Answer with callbacks that ended dead."""
         await self._access.reader(request)
         before = request.query_params.get("before")
-        if before is not None and not (before.isdecimal() and asked.is_cursor(int(before[:17]))):
+        if before is not None and not _NUMBER.fullmatch(before):
             raise Problem("bad_request", "before is not a callback's id.")
         found = await self._facts.dead_callbacks(None if before is None else int(before))
         return _json({"callbacks": found})

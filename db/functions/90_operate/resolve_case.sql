@@ -75,7 +75,7 @@ begin
     raise exception 'resolution does not fit the case'
       using errcode = 'VC904',
             detail  = pg_catalog.format('case of kind %s, resolution %s', v_case.kind, p_resolution),
-            hint    = 'list_cases tells what fits; record_submission is for a submission that was found.';
+            hint    = 'Use what list_cases tells, or record_submission for a submission that was found.';
   end if;
 
   if p_resolution = 'failed' then
