@@ -43,7 +43,12 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
   echo "Installing: ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
   apt-get update -qq
+  fresh=" ${missing[*]} "
   apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  # Debian starts an nginx on port 80 with its package; the tests start their own.
+  if [[ $fresh == *" nginx-light "* ]] && command -v systemctl >/dev/null; then
+    systemctl disable --quiet --now nginx 2>/dev/null || true
+  fi
   check
   [ ${#missing[@]} = 0 ] && exit 0
 fi
