@@ -48,8 +48,8 @@
 enum { CLOSED, CONNECTING, HEAD, OPENING, STREAMING };
 enum { SSE, WS, OTHER };
 #define GROUPS 4
-#define STEP_US 10
-#define STEPS 400000 /* up to 4 s; more counts as that */
+#define STEP_US 20
+#define STEPS 1000000 /* up to 20 s; more counts as that */
 #define BUFFER (1 << 18)
 
 typedef struct { char *text; size_t size; long cursor_at; int group; } request;
