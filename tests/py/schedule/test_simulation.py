@@ -2,7 +2,8 @@
 P14: more jobs in flight than the quotas allow to ask about: no pulse, nobody starves, no quota
 is exceeded.
 
-The short form has a twentieth of the quotas of a large installation, over two minutes. The long one has 7,200 jobs and 200 polls a second.
+The short form has a twentieth of the quotas of a large installation, over two minutes. The long
+one has 7,200 jobs and 200 polls a second.
 """
 
 from __future__ import annotations
