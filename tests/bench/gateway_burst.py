@@ -60,12 +60,16 @@ def _ours(servers: World) -> tuple[list[float], list[float], list[float], list[f
     with browsers([gateway.port], requests, OTHERS + STREAMS) as many:
         many.open()
         with _going_on(servers, [servers.tasks[project] for project in others]):
-            for _ in range(ROUNDS):
+            while len(rates) < ROUNDS:
                 events = servers.changes.emit([servers.tasks[busy]] * BURST)
                 many.ask("stat")
                 used = gateway.cpu()
                 servers.changes.publish(events)
-                rate, p99, other = _collect(many)
+                collected = _collect(many)
+                if collected is None:
+                    say("  once more: a look at the database was quicker than the messages")
+                    continue
+                rate, p99, other = collected
                 used = gateway.cpu() - used
                 rates.append(rate)
                 p99s.append(p99)
@@ -89,21 +93,29 @@ def _theirs(servers: World, binary: Path) -> tuple[list[float], list[float]]:
                 events = servers.changes.emit([servers.tasks[busy]] * BURST)
                 many.ask("stat")
                 reference.publish("busy", [event["public_payload"] for event in events])
-                rate, p99, _ = _collect(many, least=0.99)
+                collected = _collect(many, least=0.99)
+                assert collected is not None
+                rate, p99, _ = collected
                 rates.append(rate)
                 p99s.append(p99)
                 say(f"  Centrifugo: {rate:,.0f}/s, p99 {p99:.0f} ms")
     return rates, p99s
 
 
-def _collect(many: Browsers, least: float = 1.0) -> tuple[float, float, float]:
-    """Wait for all deliveries; return their rate, their p99 and the other group's."""
+def _collect(many: Browsers, least: float = 1.0) -> tuple[float, float, float] | None:
+    """
+    Wait for all deliveries; return their rate, their p99 and the other group's.
+
+    None if some came as read from the database, which says nothing of the messages.
+    """
     wanted = STREAMS * BURST
     seen = many.ask(f"until {wanted} {WITHIN_MS}")
-    got = seen.late[0].events
-    if got < wanted * least or (least == 1.0 and (seen.gaps or seen.lost)):
+    got = seen.late[0]
+    if got.events < wanted * least or (least == 1.0 and (seen.gaps or seen.lost)):
         raise RuntimeError(f"not {wanted} deliveries: {seen}")
-    return got / seen.late[0].seconds, seen.late[0].p99, seen.late[1].p99
+    if got.timed < got.events:
+        return None
+    return got.events / got.seconds, got.p99, seen.late[1].p99
 
 
 @contextmanager
