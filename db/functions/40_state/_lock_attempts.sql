@@ -22,6 +22,10 @@ declare
   v_tasks    uuid[];
   v_found    integer;
 begin
+  if pg_catalog.cardinality(p_attempts) = 1 then
+    return aivedio._lock_attempt(p_attempts[1])::integer;
+  end if;
+
   -- Neither ever changes for an attempt, so they can be read before the locks.
   select pg_catalog.array_agg(distinct attempt.project_id), pg_catalog.array_agg(distinct attempt.task_id)
   into v_projects, v_tasks

@@ -31,10 +31,13 @@ declare
 begin
   perform aivedio._check_lineage();
 
-  select stream.last_event_id
-  into v_prev
-  from aivedio.project_streams as stream
-  where stream.project_id = p_task.project_id;
+  -- The caller holds the row, so what it held before cannot have changed meanwhile.
+  update aivedio.project_streams as stream
+  set last_event_id = pg_catalog.nextval('aivedio.task_event_ids')
+  from aivedio.project_streams as before
+  where stream.project_id = p_task.project_id
+    and before.project_id = p_task.project_id
+  returning before.last_event_id, stream.last_event_id into v_prev, p_task.last_event_id;
 
   if not found then
     raise exception 'project has no stream'
@@ -44,7 +47,6 @@ begin
   end if;
 
   p_task.version := p_task.version + 1;
-  p_task.last_event_id := pg_catalog.nextval('aivedio.task_event_ids');
   p_task.updated_at := v_now;
   if p_task.status <> 'processing_media' then
     p_task.stage := p_task.status;
@@ -104,10 +106,6 @@ begin
       asset_id            = p_task.asset_id,
       updated_at          = p_task.updated_at
   where task.id = p_task.id;
-
-  update aivedio.project_streams as stream
-  set last_event_id = p_task.last_event_id
-  where stream.project_id = p_task.project_id;
 
   return p_task;
 end;
