@@ -77,8 +77,10 @@ async def consumer(where: Rocketmq, conninfo: str) -> AsyncIterator[RocketmqBus]
 class RocketmqBus:
     """The bus on RocketMQ; `publisher` and `consumer` make one."""
 
-    batch_limit = 64
-    parallel = 4
+    # One batch at a time, whose tasks go side by side: with several in flight, the relay would read
+    # the rows of busy tasks again and again.
+    batch_limit = 250
+    parallel = 1
 
     def __init__(self, where: Rocketmq, cluster: Cluster, db: Database | None = None) -> None:
         self._where = where

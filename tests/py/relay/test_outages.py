@@ -29,7 +29,7 @@ from tests.py.support.waiting import eventually_async
 
 __all__ = ["start_gateway"]
 
-pytestmark = pytest.mark.xdist_group("rocketmq")
+ON_ROCKETMQ = pytest.mark.xdist_group("rocketmq")
 
 AUDIT = "audit"
 PROCESSES = ("relay-1", "relay-2", "dispatch-1", "dispatch-2", "consume-1")
@@ -253,6 +253,7 @@ def _wanted(load: Load) -> dict[str, int]:
     }
 
 
+@ON_ROCKETMQ
 @pytest.mark.timeout(600)
 async def test_on_rocketmq_nothing_is_lost_or_done_twice(
     begin: Begin, start_gateway: StartGateway
@@ -287,6 +288,7 @@ async def test_on_pgmq_nothing_is_lost_or_done_twice(
     await everything_arrives(stage, gateway, faults, within=120)
 
 
+@ON_ROCKETMQ
 @pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("how", ["kill", "hang"])
@@ -319,6 +321,7 @@ async def test_under_load_one_of_them_is_away_for_long(
     await everything_arrives(stage, gateway, faults, within=180)
 
 
+@ON_ROCKETMQ
 @pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_a_broker_that_is_away_for_five_minutes(
