@@ -6,8 +6,8 @@ and every lack of one, becomes an outcome; nothing is raised for what a provider
 that matters for submissions runs between `not_sent` (no connection was made, so the provider cannot
 have seen the request) and `timeout` or `network` (it may have).
 
-URLs, headers and bodies are never logged. A secret that a provider repeats is blanked before anything
-else sees what it said.
+URLs, headers and bodies are never logged. A secret that a provider repeats is blanked before
+anything else sees what it said.
 """
 
 from __future__ import annotations

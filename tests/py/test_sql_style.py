@@ -39,9 +39,7 @@ def fields(file: FunctionFile) -> dict[str, str]:
 @cache
 def calls() -> dict[str, set[str]]:
     """Return, by function, the functions that it calls."""
-    return {
-        file.path.stem: set(re.findall(r"\baivedio\.(\w+)\s*\(", file.code)) for file in FILES
-    }
+    return {file.path.stem: set(re.findall(r"\baivedio\.(\w+)\s*\(", file.code)) for file in FILES}
 
 
 def callers(file: FunctionFile) -> set[str]:
