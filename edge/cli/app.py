@@ -173,7 +173,7 @@ def operator_link(
     from edge.cli.processes import console_url, database_url
 
     settings = _settings.load()
-    _settings.required(settings, "database_url", "jwt_secret")
+    _settings.required(settings, "database_url")
     raise typer.Exit(links.show(database_url(settings), console_url(settings), role, who))
 
 

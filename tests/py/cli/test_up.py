@@ -116,6 +116,12 @@ def test_everything_is_up_when_the_link_is_printed(start_up: StartUp) -> None:
         assert "httponly" in entered.headers["set-cookie"].lower()
         assert browser.get(entered.headers["location"]).status_code == 200
     assert httpx.get(link).status_code >= 400, "the link works once"
+    found = re.search(r"Operate +(http://127\.0\.0\.1:\d+)(/login\?token=\S+)", up.said())
+    assert found is not None
+    with httpx.Client(base_url=found[1], follow_redirects=True) as browser:
+        assert browser.get(found[2]).status_code == 200
+        assert browser.get("/api/me").json()["role"] == "act"
+        assert browser.get("/api/pipeline").json()["inbox_dead"] == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
