@@ -32,7 +32,12 @@ def run() -> Sequence[Result]:
     with world(1 + OTHERS) as servers:
         ours = _ours(servers)
         binary = program()
-        theirs = None if binary is None else _theirs(servers, binary)
+        theirs = None
+        if binary is not None:
+            try:
+                theirs = _theirs(servers, binary)
+            except (OSError, RuntimeError) as error:
+                say(f"  Centrifugo could not be measured: {error}")
     rates, p99s, others, costs = ours
     rate, p99 = statistics.median(rates), statistics.median(p99s)
     spread = (max(rates) - min(rates)) / rate
@@ -56,7 +61,10 @@ def _ours(servers: World) -> tuple[list[float], list[float], list[float], list[f
     (gateway,) = servers.start()
     busy, *others = servers.tasks
     requests = servers.requests(others, group=1) + servers.requests([busy] * STREAMS)
-    rates, p99s, late, costs = [], [], [], []
+    rates: list[float] = []
+    p99s: list[float] = []
+    late: list[float] = []
+    costs: list[float] = []
     with browsers([gateway.port], requests, OTHERS + STREAMS) as many:
         many.open()
         with _going_on(servers, [servers.tasks[project] for project in others]):
