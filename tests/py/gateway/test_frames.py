@@ -92,6 +92,24 @@ def test_live_and_replay_give_the_same_bytes(extra: dict[str, Any], seed: int) -
     assert [line.partition(b":")[0] for line in lines] == [b"id", b"event", b"data", b"", b""]
     data = json.loads(lines[2].removeprefix(b"data: "))
     assert data == {**public, "task_id": str(TASK), "task_version": 18, "prev": 7}
+    assert json.loads(live.message(7)) == {
+        "type": "task.status",
+        "event_id": 9823417,
+        "task_id": str(TASK),
+        "task_version": 18,
+        "payload": {key: data[key] for key in data.keys() - {"task_id", "task_version", "prev"}},
+        "prev": 7,
+    }
+
+
+def test_a_header_that_is_not_its_frames_is_refused() -> None:
+    """What a WebSocket is told is cut by the header, so the two must be of one event."""
+    message = bytearray(frames.encode(body()))
+    for place in (16 + 7, 32 + 7, 40 + 15):  # the event's id, the task's version, the task
+        forged = message.copy()
+        forged[place] ^= 1
+        with pytest.raises(frames.BadFrame):
+            frames.decode(bytes(forged))
 
 
 @pytest.mark.parametrize(
