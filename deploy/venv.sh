@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes .venv with this project and one of its extras, at the versions of constraints.txt.
+# Makes .venv with this project and extras of it, at the versions of constraints.txt.
 #
-#   deploy/venv.sh embedded|dev
+#   deploy/venv.sh EXTRA[,EXTRA]     (embedded, rocketmq, dev)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 extra=$1
