@@ -11,7 +11,7 @@ from edge.buckets import Buckets, Rate
 BY_SOURCE = Rate(2000, 4000)
 BY_PROVIDER = Rate(5000, 10_000)
 REFUSED = Rate(5, 100)
-CHALLENGES = Rate(1, 20)
+CHALLENGES = Rate(20, 100)
 # How many good senders are remembered, and for how long.
 KNOWN_AT_MOST = 10_000
 KNOWN_FOR = 3600.0

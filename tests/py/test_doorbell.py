@@ -227,14 +227,15 @@ async def test_an_idle_reader_proves_that_its_server_lives(
 ) -> None:
     """Sessions may be ended for idleness sooner than the safety look would come."""
     monkeypatch.setattr(doorbell, "HEARTBEAT", 0.1)
-    bell = a_bell(database, settings={"idle_session_timeout": "500"})
+    # Long enough for a loaded machine, and short beside the safety look.
+    bell = a_bell(database, settings={"idle_session_timeout": "2500"})
     async with serving(bell, work.look):
         await eventually_async(lambda: work.looks == 2)
         watcher = connect(autocommit=True)
         await eventually_async(
             lambda: watcher.execute(
                 "select 1 from pg_stat_activity where application_name = 'aivedio-inbox'"
-                " and datname = current_database() and now() - backend_start > interval '1 s'"
+                " and datname = current_database() and now() - backend_start > interval '3 s'"
             ).fetchone()
         )
         assert work.looks == 2
