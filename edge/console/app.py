@@ -4,7 +4,8 @@ The operators' page over HTTP.
     GET  /api/me                      who asks, and in which role
     GET  /api/pipeline                what waits where
     GET  /api/alarms, /api/cases, /api/callbacks, /api/parked, /api/letters/{group}
-    GET  /api/providers               each as it is now, and how it behaved today
+    GET  /api/providers               each as it is now
+    GET  /api/report                  how providers behaved today
     GET  /api/actions                 what was done by hand
     GET  /api/tasks?q=                tasks that some words name
     GET  /api/tasks/{task}            why it is where it is, and its whole history
@@ -36,11 +37,11 @@ from edge.console import actions, facts as _facts
 from edge.console.access import COOKIE, SESSION_S, Access
 from edge.console.facts import Facts
 from edge.console.problems import HANDLERS
+from edge.console.seldom import Seldom
 from edge.gateway import asked
 from edge.gateway.envelope import Traced
 from edge.gateway.pages import Pages
 from edge.gateway.problems import Problem
-from edge.gateway.snapshots import Shared
 from edge.intake.origin import Network, origin
 
 logger = logs.get(__name__)
@@ -65,7 +66,10 @@ class Console:
         self._proxies = proxies
         self._secure_cookie = secure_cookie
         self._logins = Buckets(LOGINS)
-        self._shared: Shared[bytes] = Shared()
+        self._pipeline = Seldom(self._ask_pipeline, least_s=1, times=5)
+        self._providers = Seldom(self._ask_providers, least_s=2, times=5)
+        # It reads all attempts of the day, which may be millions.
+        self._report = Seldom(self._ask_report, least_s=60, times=30)
 
     def app(self) -> ASGIApp:
         """Return the ASGI application."""
@@ -79,6 +83,7 @@ class Console:
             Route("/api/parked", self.parked, methods=["GET"]),
             Route("/api/letters/{group}", self.letters, methods=["GET"]),
             Route("/api/providers", self.providers, methods=["GET"]),
+            Route("/api/report", self.report, methods=["GET"]),
             Route("/api/actions", self.done, methods=["GET"]),
             Route("/api/actions/{name}", self.act, methods=["POST"]),
             Route("/api/tasks", self.find, methods=["GET"]),
@@ -100,14 +105,9 @@ class Console:
         )
 
     async def pipeline(self, request: Request) -> Response:
-        """Answer with what waits where: asked once for all who look at the same time."""
+        """Answer with what waits where."""
         await self._access.reader(request)
-
-        async def question() -> bytes:
-            return orjson.dumps(await self._facts.pipeline())
-
-        body = await self._shared.ask("pipeline", question)
-        return Response(body, headers=_NO_STORE, media_type="application/json")
+        return _raw(await self._pipeline.ask())
 
     async def alarms(self, request: Request) -> Response:
         """Answer with the open alarms."""
@@ -143,20 +143,14 @@ class Console:
         return _json({"letters": await self._facts.letters(group)})
 
     async def providers(self, request: Request) -> Response:
-        """Answer with every provider as it is now, and how each behaved today."""
+        """Answer with every provider as it is now."""
         await self._access.reader(request)
+        return _raw(await self._providers.ask())
 
-        async def question() -> bytes:
-            today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-            return _encoded(
-                {
-                    "providers": await self._facts.providers(),
-                    "today": await self._facts.convergence(today, today + timedelta(days=1)),
-                }
-            )
-
-        body = await self._shared.ask("providers", question)
-        return Response(body, headers=_NO_STORE, media_type="application/json")
+    async def report(self, request: Request) -> Response:
+        """Answer with how providers behaved since midnight UTC."""
+        await self._access.reader(request)
+        return _raw(await self._report.ask())
 
     async def done(self, request: Request) -> Response:
         """Answer with what was done by hand."""
@@ -179,6 +173,17 @@ class Console:
         if why is None:
             raise Problem("not_found")
         return _json({"id": task, "why": why, "history": await self._facts.history(task)})
+
+    async def _ask_pipeline(self) -> bytes:
+        return _encoded(await self._facts.pipeline())
+
+    async def _ask_providers(self) -> bytes:
+        return _encoded({"providers": await self._facts.providers()})
+
+    async def _ask_report(self) -> bytes:
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        tomorrow = today + timedelta(days=1)
+        return _encoded({"today": await self._facts.convergence(today, tomorrow)})
 
     # Acting
 
@@ -218,7 +223,11 @@ class Console:
 
 
 def _json(value: object) -> Response:
-    return Response(_encoded(value), headers=_NO_STORE, media_type="application/json")
+    return _raw(_encoded(value))
+
+
+def _raw(body: bytes) -> Response:
+    return Response(body, headers=_NO_STORE, media_type="application/json")
 
 
 def _encoded(value: object) -> bytes:

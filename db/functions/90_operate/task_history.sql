@@ -40,13 +40,16 @@ as $task_history$
       offset 0
     ) as known
     union all
-    -- Not judged yet, or in vain: these are the clues that they would be mapped by.
+    -- Not judged yet, or in vain: these are the clues that they would be mapped by. Of a backlog, the newest.
     select known.*, attempt.attempt_no
     from (
-      select inbox.*
-      from aivedio.provider_callback_inbox as inbox
-      where inbox.process_status in ('pending', 'retry')
-        and inbox.attempt_id is null
+      (
+        select inbox.*
+        from aivedio.provider_callback_inbox as inbox
+        where inbox.process_status in ('pending', 'retry')
+        order by inbox.id desc
+        limit 5000
+      )
       union all
       (
         select inbox.*

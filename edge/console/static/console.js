@@ -50,7 +50,8 @@ const LOOKS = {
   providers: {
     every: PROVIDERS_MS,
     async run() {
-      providers(await look('providers'), mayAct());
+      const [now, report] = await Promise.all([look('providers'), look('report').catch(tooSlow)]);
+      providers(now.providers, report.today, mayAct());
     },
   },
   place: {
@@ -69,6 +70,12 @@ const LOOKS = {
   },
 };
 const lookedAt = {};
+
+/** Of millions of jobs a day a report takes longer than a page may wait. */
+function tooSlow(problem) {
+  if (problem.status === 503) return { today: null };
+  throw problem;
+}
 
 async function run() {
   for (;;) {
@@ -156,10 +163,18 @@ function missing(problem) {
   view.replaceChildren(h('section.card.gate', {}, h('h2', {}, text), h('p', {}, h('a', { href: '#/' }, 'Back to the pipeline'))));
 }
 
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** #/ · #/task/ID · #/find/WORDS · #/alarms and other parts of the overview. */
 function go() {
   const [, what = '', rest = ''] = location.hash.split('/');
-  const words = decodeURIComponent(rest);
+  const words = decoded(rest);
   if (what === 'task') place = { view: 'task', id: words };
   else if (what === 'find') place = { view: 'found', query: words };
   else place = { view: 'overview' };

@@ -53,7 +53,7 @@ class Page:
                 assert part in text, f"{part!r} is not in {text!r}"
             return text or "nothing"
 
-        return await eventually_async(check, 20.0)
+        return await eventually_async(check, 40.0)
 
     async def press(self, within: str, label: str) -> None:
         """Press the button with this label, once it is there."""
@@ -67,7 +67,7 @@ class Page:
                 label,
             )
 
-        await eventually_async(check, 20.0, f"{label} in {within}")
+        await eventually_async(check, 40.0, f"{label} in {within}")
 
     async def because(self, why: str, verb: str) -> None:
         await self.browser.run("document.getElementById('reason').value = given[0];", why)

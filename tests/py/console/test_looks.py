@@ -13,7 +13,17 @@ from tests.py.console.running import WHO, Console, bearer
 from tests.py.console.seed import PRIVATE, Seed
 from tests.py.support.sessions import value
 
-LOOKS = ("me", "pipeline", "alarms", "cases", "callbacks", "parked", "providers", "actions")
+LOOKS = (
+    "me",
+    "pipeline",
+    "alarms",
+    "cases",
+    "callbacks",
+    "parked",
+    "providers",
+    "report",
+    "actions",
+)
 
 
 async def test_what_went_wrong_is_there(console: Console, seed: Seed) -> None:
@@ -46,7 +56,7 @@ async def test_what_went_wrong_is_there(console: Console, seed: Seed) -> None:
     providers = (await console.look("providers"))["providers"]
     (runway,) = (one for one in providers if one["name"] == "runway")
     assert runway["circuits"][0]["reason"] == "credential_refused"
-    today = {one["provider"]: one for one in (await console.look("providers"))["today"]}
+    today = {one["provider"]: one for one in (await console.look("report"))["today"]}
     assert today["replicate"]["conflicts"] == 1
     done = [one["action"] for one in (await console.look("actions"))["actions"]]
     assert done == ["rotate_credential", "start_attempt"]

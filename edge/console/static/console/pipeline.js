@@ -119,6 +119,7 @@ export function findings(all) {
 }
 
 export class Pipeline {
+  #said = '';
   #cells = STAGES.map((stage) => {
     const cell = {
       stage,
@@ -163,12 +164,15 @@ export class Pipeline {
     const jobs = sum(Object.values(all.tasks));
     const tone = found.some(([, each]) => each === 'bad') ? 'bad' : found.length > 0 ? 'warn' : 'good';
     byId('verdict').dataset.tone = tone;
+    const headline = found.length === 0 ? 'All is well' : found.length === 1 ? 'One thing to look at' : `${found.length} things to look at`;
+    document.title = `${found.length > 0 ? `(${found.length}) ` : ''}AiVedio operations`;
+    if (this.#said !== headline) byId('news').textContent = this.#said = headline;
     const text = jobs === 0 ? 'No job is under way.' : `${count(jobs, 'job is', 'jobs are')} under way.`;
     show(byId('verdict'), [found, found.length === 0 && text], () =>
       found.length === 0
-        ? [h('h2', {}, 'All is well'), h('p', {}, `${text} Nothing waits for longer than a minute, and nothing waits for you.`)]
+        ? [h('h2', {}, headline), h('p', {}, `${text} Nothing waits for longer than a minute, and nothing waits for you.`)]
         : [
-            h('h2', {}, found.length === 1 ? 'One thing to look at' : `${found.length} things to look at`),
+            h('h2', {}, headline),
             h('p.chips', {}, found.map(([what, each, where]) =>
               where ? h('a.chip', { href: where, data: { tone: each } }, what) : h('span.chip', { data: { tone: each } }, what))),
           ]);

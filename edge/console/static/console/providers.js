@@ -10,14 +10,15 @@ const percent = (share) => (share === null || share === undefined ? '–' : `${M
 const inUse = (provider, today) =>
   provider.scheduled > 0 || provider.coverage !== null || provider.circuits.length > 0 || provider.last_end_at !== null || today.length > 0;
 
-export function providers({ providers: rows, today }, mayAct) {
+/** `today` is null where its report takes too long. */
+export function providers(rows, today, mayAct) {
   const section = byId('providers');
   section.hidden = false;
-  const of = (name) => today.filter((report) => report.provider === name);
+  const of = (name) => (today ?? []).filter((report) => report.provider === name);
   const used = rows.filter((provider) => inUse(provider, of(provider.name)));
   const idle = rows.filter((provider) => !used.includes(provider)).map(({ name }) => name);
   show(section, [rows, today, mayAct], () => [
-    h('div.heading', {}, h('h2', {}, 'Providers'), h('p.faint', {}, used.length === 0 ? 'none has been used yet' : 'now, and today since midnight UTC')),
+    h('div.heading', {}, h('h2', {}, 'Providers'), h('p.faint', {}, used.length === 0 ? 'none has been used yet' : today === null ? 'now; today’s report takes too long for a page: convergence_report tells it' : 'now, and today since midnight UTC')),
     used.length > 0 && h('div.scroll', { tabindex: 0, role: 'group', 'aria-label': 'Providers' }, h('table.providers', {},
       h('thead', {}, h('tr', {}, ['Provider', 'Ends told by callbacks', 'Callback delay', 'Polls', 'Quota', 'Circuit'].map((text) => h('th', { scope: 'col' }, text)))),
       h('tbody', {}, used.map((provider) => lines(provider, of(provider.name), mayAct))))),

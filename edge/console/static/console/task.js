@@ -47,7 +47,7 @@ const SENTENCES = {
 };
 
 export async function load(id) {
-  const [told, open] = await Promise.all([look(`tasks/${id}`), look('cases')]);
+  const [told, open] = await Promise.all([look(`tasks/${encodeURIComponent(id)}`), look('cases')]);
   return { ...told, cases: open.cases.filter((known) => known.task_id === id) };
 }
 
