@@ -2,9 +2,10 @@
 Observations applied per second, one transaction each, by 8 clients over a Unix socket.
 
 Ours is apply_observation with everything it does: lock, judge, task, attempt, event, outbox row,
-ledger row, stream head, doorbell. The references make the same writes without judging anything:
-six statements of a client's transaction, and one bare function. The bell's reader is awake, as it
-is whenever there is load; how much a sleeping one costs is measured beside it.
+ledger row, stream head, doorbell. The references make the same writes, bytes included, without
+judging anything: six statements of a client's transaction, and one bare function. The bell's
+reader is awake, as it is whenever there is load; how much a sleeping one costs is measured beside
+it.
 
 pgbench is the client, so the client is not the limit.
 """
@@ -26,6 +27,7 @@ from psycopg.rows import tuple_row
 from tests.bench.harness import Result, take_turns
 from tests.py.support import schema
 from tests.py.support.clusters import Cluster, Run
+from tests.py.support.waiting import eventually
 
 TASKS = 2000
 CLIENTS = 8
@@ -83,7 +85,13 @@ def writes_of(
 
     before = counts()
     work()
-    after = counts()
+
+    def counted() -> dict[str, tuple[int, int, int]] | None:
+        # A session reports when it ends, which may be a moment after its client did.
+        found = counts()
+        return found if found != before else None
+
+    after = eventually(counted, 10.0, "the work was counted")
     return {
         name: (found[0] - was[0], found[1] - was[1], found[2] - was[2])
         for name, found in after.items()

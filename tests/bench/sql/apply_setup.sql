@@ -38,6 +38,29 @@ select
 from generate_series(0, 1999) as n;
 alter table public.said add primary key (n);
 
+-- What an event and a message carry, so that the references write as many bytes as ours does.
+create function public.public_payload(p_task uuid, p_version bigint, p_now timestamptz)
+returns jsonb
+language sql
+immutable
+return jsonb_build_object(
+  'task_id', p_task, 'task_version', p_version, 'status', 'running', 'stage', 'running', 'progress', null,
+  'asset_id', null, 'attempt_no', 1, 'cancel_requested', false, 'updated_at', p_now, 'error', null
+);
+create function public.message(
+  p_event bigint, p_prev bigint, p_task uuid, p_version bigint, p_tenant uuid, p_project uuid, p_attempt uuid,
+  p_now timestamptz
+)
+returns jsonb
+language sql
+immutable
+return jsonb_build_object(
+  'event_id', p_event, 'prev_event_id', p_prev, 'event_type', 'task.status.changed', 'aggregate_id', p_task,
+  'aggregate_version', p_version, 'tenant_id', p_tenant, 'project_id', p_project, 'user_id', p_tenant,
+  'attempt_id', p_attempt, 'status', 'running', 'stage', 'running', 'progress', null, 'occurred_at', null,
+  'trace_id', null, 'public_payload', public.public_payload(p_task, p_version, p_now)
+);
+
 create function public.bare(p_n integer)
 returns void
 language plpgsql
@@ -64,14 +87,14 @@ begin
   )
   values (
     v_event, v_prev, v_tenant, v_project, v_task, v_attempt, v_version, 'task.status.changed',
-    jsonb_build_object('task_id', v_task, 'task_version', v_version, 'status', 'running'), 'webhook', v_now
+    public.public_payload(v_task, v_version, v_now), 'webhook', v_now
   );
   insert into aivedio.outbox_events (
     id, aggregate_type, aggregate_id, aggregate_version, event_type, shard, created_at, payload
   )
   values (
     nextval('aivedio.outbox_ids'), 'task', v_task, v_version, 'task.status.changed', p_n & 7, v_now,
-    jsonb_build_object('event_id', v_event, 'task_id', v_task, 'task_version', v_version, 'status', 'running')
+    public.message(v_event, v_prev, v_task, v_version, v_tenant, v_project, v_attempt, v_now)
   );
   insert into aivedio.observations (
     id, judged_at, received_at, tenant_id, project_id, task_id, attempt_id, provider, source, verdict, event_id

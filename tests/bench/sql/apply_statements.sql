@@ -13,7 +13,7 @@ with stored as (
   values (
     :event, :prev, md5('tenant')::uuid, md5('project' || :n % 200)::uuid, md5('task' || :n)::uuid,
     md5('attempt' || :n)::uuid, :version, 'task.status.changed',
-    jsonb_build_object('task_id', md5('task' || :n), 'task_version', :version::bigint, 'status', 'running'), 'webhook'
+    public.public_payload(md5('task' || :n)::uuid, :version, now()), 'webhook'
   )
 )
 insert into aivedio.observations (
@@ -28,7 +28,10 @@ insert into aivedio.outbox_events (
 )
 values (
   nextval('aivedio.outbox_ids'), 'task', md5('task' || :n)::uuid, :version, 'task.status.changed', :n & 7,
-  jsonb_build_object('event_id', :event::bigint, 'task_id', md5('task' || :n), 'task_version', :version::bigint)
+  public.message(
+    :event, :prev, md5('task' || :n)::uuid, :version, md5('tenant')::uuid, md5('project' || :n % 200)::uuid,
+    md5('attempt' || :n)::uuid, now()
+  )
 );
 update aivedio.task_attempts set last_provider_at = now(), updated_at = now() where id = md5('attempt' || :n)::uuid;
 update aivedio.project_streams set last_event_id = :event where project_id = md5('project' || :n % 200)::uuid;
