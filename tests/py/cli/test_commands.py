@@ -116,6 +116,26 @@ def test_a_callback_is_rehearsed_and_then_applied(database: str, connect: Connec
     assert "callback has had its effect" in again.stderr
 
 
+def test_a_link_for_an_operator(database: str, connect: Connect) -> None:
+    where = {
+        "AIVEDIO_DATABASE_URL": database,
+        "AIVEDIO_CONSOLE_URL": "https://operators.example.net",
+    }
+    answer = aivedio("operator-link", "--role", "act", "--who", "ops@example.com", **where)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("https://operators.example.net/login?token=")
+    assert value(connect(), "select claims from aivedio.one_time_tokens") == {
+        "operator": "act",
+        "sub": "ops@example.com",
+    }
+    nobody = aivedio("operator-link", "--who", " ", **where)
+    assert (nobody.returncode, nobody.stdout) == (1, "")
+    assert "Say who" in nobody.stderr
+    nowhere = aivedio("operator-link", AIVEDIO_DATABASE_URL=database)
+    assert nowhere.returncode == 2
+    assert "AIVEDIO_CONSOLE_URL" in nowhere.stderr
+
+
 def test_a_status_is_laid_out_one_value_a_line() -> None:
     status = {
         "inbox_dead": 0,
