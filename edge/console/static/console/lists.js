@@ -13,6 +13,8 @@ export function mayAct(yes) {
 const button = (text, onclick, danger = false) =>
   may.act && h(danger ? 'button.button.small.danger' : 'button.button.small', { type: 'button', onclick }, text);
 
+// The server lists no more of a kind.
+const MOST = 50;
 const empty = new Set();
 
 /** Draw a list into its section. Those that are empty share one line. */
@@ -23,7 +25,7 @@ function list(id, title, rows, draw) {
   byId('nothing').hidden = empty.size === 0;
   show(byId('nothing'), [...empty], () => [`No ${[...empty].join(', no ')}.`]);
   show(byId(id), [rows, may.act], () => [
-    h('div.heading', {}, h('h2', {}, title), h('p.faint', {}, number(rows.length))),
+    h('div.heading', {}, h('h2', {}, title), h('p.faint', {}, rows.length >= MOST ? `the newest ${number(rows.length)}` : number(rows.length))),
     h('ul.rows', {}, rows.map(draw)),
   ]);
 }

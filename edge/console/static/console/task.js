@@ -9,6 +9,8 @@ import { REASONS, tone, words } from './words.js';
 const FAULTS = new Set(['conflict', 'dead', 'parked', 'unknown', 'rejected', 'failed', 'orphan']);
 const ODD = new Set(['duplicate', 'coalesced', 'stale_attempt', 'stale_sequence', 'stale_status', 'after_terminal', 'unknown_word', 'hint', 'repeated', 'retry', 'canceled', 'withdrawn']);
 const RESTARTABLE = new Set(['failed', 'canceled', 'provider_status_unknown']);
+// Of each kind of entry a history holds so many.
+const MOST = 300;
 const hidden = new Set();
 // What is so when nothing is odd, and what the sentences of others tell.
 const USUAL = { tries: 0, signed: true, key_version: 'current', unchanged: 0, throttled: 0, malformed: 0, failures_now: 0 };
@@ -89,6 +91,9 @@ function standing({ attempt, circuit, callbacks_waiting: waiting, outbox, operat
   });
 }
 
+/** So that a start that is sent twice is made once. Also without https, where randomUUID is missing. */
+const newKey = () => `page-${[...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+
 function buttons(id, why, history) {
   const current = why.attempt.no;
   const old = history.filter((entry) => entry.kind === 'attempt' && entry.what === 'succeeded' && entry.attempt_no !== current);
@@ -98,7 +103,7 @@ function buttons(id, why, history) {
   return h('div.row', {},
     start && h('button.button', { type: 'button', onclick: () => ask({
       title: 'Submit this job again', text: 'A new attempt is made and sent to the provider: it is generated, and may be billed, once more.',
-      name: 'start_attempt', body: { task: id, key: `page-${crypto.randomUUID()}` }, verb: 'Start a new attempt', danger: true,
+      name: 'start_attempt', body: { task: id, key: newKey() }, verb: 'Start a new attempt', danger: true,
     }) }, 'Start a new attempt…'),
     old.map(({ attempt_no: no }) => h('button.button', { type: 'button', onclick: () => ask({
       title: `Adopt attempt ${no}`, text: 'The job goes on with its result, as if it were the current attempt.',
@@ -109,6 +114,7 @@ function buttons(id, why, history) {
 function timeline(history, mayAct, redraw) {
   const kinds = [...new Set(history.map(({ kind }) => kind))];
   const shown = history.filter(({ kind }) => !hidden.has(kind));
+  const full = kinds.some((kind) => history.filter((entry) => entry.kind === kind).length >= MOST);
   const toggle = (kind) => {
     if (!hidden.delete(kind)) hidden.add(kind);
     redraw();
@@ -126,7 +132,7 @@ function timeline(history, mayAct, redraw) {
     return [h('li.day', {}, new Date(at).toLocaleDateString(undefined, { dateStyle: 'full' })), line];
   });
   return h('section.card.history', { 'aria-labelledby': 'history-title' },
-    h('div.heading', {}, h('h2', { id: 'history-title' }, 'History'), h('p.faint', {}, `${number(shown.length)} of ${number(history.length)} entries`)),
+    h('div.heading', {}, h('h2', { id: 'history-title' }, 'History'), h('p.faint', {}, `${number(shown.length)} of ${number(history.length)} entries${full ? ', the newest of each kind' : ''}`)),
     h('div.kinds', { role: 'group', 'aria-label': 'Kinds of entries' }, kinds.map((kind) => h('button.kind', {
       type: 'button', data: { kind }, 'aria-pressed': String(!hidden.has(kind)), onclick: () => toggle(kind),
     }, `${kind} ${number(history.filter((entry) => entry.kind === kind).length)}`))),
