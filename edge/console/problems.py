@@ -11,9 +11,11 @@ from collections.abc import Mapping
 from starlette.requests import Request
 from starlette.responses import Response
 
-from edge import errors
-from edge.gateway import asked, envelope, problems
+from edge import errors, logs
+from edge.gateway import envelope, problems
 from edge.gateway.problems import Problem
+
+logger = logs.get(__name__)
 
 OWN: Mapping[str, tuple[int, str]] = {
     "unfit": (409, "This cannot be done to it now"),
@@ -60,13 +62,13 @@ async def _on_rejected(request: Request, error: errors.Rejected) -> Response:
     if isinstance(error, errors.BadValue):
         refusal: Problem = Refusal("bad_argument", "A value does not fit its type.")
     elif code is None:
+        logger.warning("call refused", code=error.code)
         refusal = Problem("internal")
     else:
-        sentences = [str(error), error.hint or ""]
-        refusal = Refusal(
-            code, ". ".join(f"{text[:1].upper()}{text[1:]}" for text in sentences if text)
-        )
-    return refusal.response(asked.trace_id(request))
+        sentences = [f"{text[:1].upper()}{text[1:]}" for text in (str(error), error.hint) if text]
+        refusal = Refusal(code, ". ".join(sentences))
+    answer: Response = await envelope.HANDLERS[Problem](request, refusal)
+    return answer
 
 
 HANDLERS = {**envelope.HANDLERS, errors.Rejected: _on_rejected, errors.BadValue: _on_rejected}
