@@ -143,6 +143,7 @@ async def test_a_link_of_the_gateway_makes_no_operator(console: Console, connect
         uuid.uuid4(),
     )
     answer = await console.client.get("/login", params={"token": secret})
+    assert answer.status_code == 303
     assert "set-cookie" not in answer.headers
 
 
