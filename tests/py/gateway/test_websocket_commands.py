@@ -29,11 +29,11 @@ async def test_subscribing_goes_on_after_a_cursor(gateway: Gateway, person: Pers
         again = await socket.ask(type="subscribe", request_id="a", after=first["event_id"])
         assert again == reply
         await socket.ask(type="subscribe", request_id="marker", after=second["event_id"])
+        assert (await socket.next())["type"] == "ready"
         assert len(socket.events) == 1
 
         other = await socket.ask(type="subscribe", request_id="a", after=0)
         assert (other["ok"], other["status"], other["code"]) == (False, 409, "key_reused")
-        await socket.next()
         await socket.ask(type="subscribe", request_id="now", after=None)
         assert await socket.next() == {
             "type": "ready",
