@@ -94,7 +94,12 @@ async def test_secrets_rotate() -> None:
     assert await believes(old, before) and not await believes(old, after)
 
 
-@pytest.mark.parametrize("content", [b"", b"x", pem(ed25519.Ed25519PrivateKey.generate())])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"x", pem(ed25519.Ed25519PrivateKey.generate())],
+    # The same on every worker, which a key that is made anew is not.
+    ids=["empty", "no key", "another kind"],
+)
 def test_a_file_without_a_usable_key_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "key.pem"
     path.write_bytes(content)
