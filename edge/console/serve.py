@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import uuid
 from collections.abc import Callable, Sequence
 
 import uvicorn
@@ -19,9 +18,9 @@ from edge.backoff import Backoff, pause
 from edge.console import facts
 from edge.console.access import Access
 from edge.console.app import Console
+from edge.gateway.connection import BrowserProtocol
 from edge.gateway.keys import Keys
-from edge.gateway.problems import Problem
-from edge.http_server import BoundedProtocol, Server
+from edge.http_server import Server
 from edge.intake.origin import Network
 
 logger = logs.get(__name__)
@@ -29,17 +28,10 @@ logger = logs.get(__name__)
 ENDS_WITHIN_S = 5
 
 
-class HttpProtocol(BoundedProtocol):
-    """A bounded connection of a browser."""
+class HttpProtocol(BrowserProtocol):
+    """A bounded connection of an operator's browser."""
 
-    # Other applications of this host may have set cookies, too.
-    head_bytes_at_most = 32 * 1024
-    headers_at_most = 100
     connections_at_most = 500
-
-    def problem(self, status: int, code: str) -> bytes:
-        """Return the body of a refusal."""
-        return bytes(Problem(code).response(uuid.uuid4().hex).body)
 
 
 async def run(

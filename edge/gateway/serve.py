@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import resource
 import socket
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -38,7 +37,7 @@ from edge.gateway.places import Caps
 from edge.gateway.registry import Registry
 from edge.gateway.streams import Streams
 from edge.gateway.takeover import HttpProtocol
-from edge.http_server import Server
+from edge.http_server import Server, raise_descriptor_limit
 from edge.intake.origin import Network
 from edge.listener import Listener, follow
 
@@ -70,7 +69,7 @@ async def run(
     ready: Callable[[bool], None],
 ) -> None:
     """Serve until `stopping`, then drain and return."""
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     listening = listen(host, port)
     async with store.connect(database_url) as facts:
         hubs = Hubs(facts)
@@ -135,13 +134,6 @@ def listen(host: str, port: int) -> socket.socket:
     listening.bind((host, port))
     listening.setblocking(False)
     return listening
-
-
-def _raise_descriptor_limit() -> None:
-    """Allow as many connections as the system lets this process have."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class _Background:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from edge.gateway.problems import Problem
+from edge.gateway.connection import BrowserProtocol
 from edge.gateway.stream import Stream
-from edge.http_server import BoundedProtocol
 
 EXTENSION = "aivedio.take"
 
 
-class HttpProtocol(BoundedProtocol):
+class HttpProtocol(BrowserProtocol):
     """A bounded connection, which lets an application take it over."""
 
     head_within_s = 15.0
-    # Other applications of this host may have set cookies, too.
-    head_bytes_at_most = 32 * 1024
-    headers_at_most = 100
     # All streams of a process may come back at once.
     connections_at_most = 20_000
 
@@ -29,10 +24,6 @@ class HttpProtocol(BoundedProtocol):
         super().on_message_begin()
         scope: Any = self.scope
         scope["extensions"] = {EXTENSION: self.take}
-
-    def problem(self, status: int, code: str) -> bytes:
-        """Return the body of a refusal."""
-        return bytes(Problem(code).response(uuid.uuid4().hex).body)
 
     def take(self, cycle: RequestResponseCycle, stream: Stream) -> bool:
         """

@@ -11,7 +11,7 @@ import asyncio
 import resource
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -212,16 +212,11 @@ async def _redis(url: str) -> Finding:
 
 
 async def _port(name: str, endpoint: str) -> Finding:
+    subject = f"{name} {endpoint}"
     host, _, port = endpoint.rpartition(":")
-    return await _within(
-        f"{name} {endpoint}", lambda: asyncio.open_connection(host.strip("[]"), int(port))
-    )
-
-
-async def _within(subject: str, connect: Callable[[], Awaitable[Any]]) -> Finding:
     try:
         async with asyncio.timeout(_ANSWER_WITHIN):
-            _, writer = await connect()
+            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
             writer.close()
     except (TimeoutError, OSError) as error:
         return Finding(
